@@ -1,0 +1,99 @@
+//! What a person types, and what is stored of it.
+
+mod reading;
+
+use std::path::PathBuf;
+
+use self::reading::{Query, Reading, exists, from_native, resolved_as_far_as_possible, split_query};
+use crate::{AttachError, Exclude, Glob, Place, Scheme, glob::has_wildcard};
+
+/// Something to attach, or to exclude from what is attached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// What it is called in messages: what the person typed, else the stored declaration.
+    pub input: String,
+    /// What to store, good on every machine. There is none for a directory, glob or pattern outside the
+    /// workspace: what it gives is declared file by file ([`Delivered`](crate::Delivered)).
+    pub declaration: Option<String>,
+    /// What to resolve.
+    pub source: Source,
+    /// The name, from the workspace root, of a link that led to it and out of the workspace.
+    pub link_out: Option<String>,
+}
+
+/// What a declaration stands for on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file or directory that is named outright; the path is canonical.
+    Path(PathBuf),
+    /// The files that match a pattern.
+    Glob(Glob),
+    /// What is to be left out.
+    Exclude(Exclude),
+}
+
+/// Reads what a person typed.
+///
+/// That is a path (absolute, relative to the current directory, `~/…`), of a file or directory or with
+/// wildcards, a `file:` URL, or `!PATTERN` or `PATTERN?exclude`. An existing path wins over any other
+/// reading. Resolves links: a link's target is what is attached, and what decides whether it is inside
+/// the workspace. Refuses what does not exist, and what is neither file nor directory.
+pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> {
+    if input.is_empty() {
+        return Err(AttachError::Empty);
+    }
+    let reading = Reading { input, place, directory: &place.current_dir };
+    let path = reading.absolute(input)?;
+    if input != "-" && exists(&path) {
+        return reading.path(&path);
+    }
+    if let Some(pattern) = input.strip_prefix('!') {
+        return reading.exclude(&from_native(pattern));
+    }
+    match Scheme::split(input) {
+        Some((Scheme::File, rest)) => return reading.file_url(rest),
+        Some((scheme, _)) => return Err(reading.refusal(&scheme)),
+        None => {}
+    }
+    if let (pattern, Query::Exclude) = split_query(input) {
+        return reading.exclude(&from_native(pattern));
+    }
+    let pattern = from_native(input);
+    if has_wildcard(&pattern) { reading.glob(&pattern) } else { reading.path(&path) }
+}
+
+/// Reads a declaration that was stored, or that a configuration makes: its paths are relative to the
+/// workspace root.
+///
+/// Older ones name the root `/` or a host: `file:///crates/x` and `file://docs/x` are relative to the
+/// root where there is no such absolute path.
+pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, AttachError> {
+    let place = Place { current_dir: place.root.clone(), ..place.clone() };
+    let reading = Reading { input: declaration, place: &place, directory: &place.root };
+    let declared = match Scheme::split(declaration) {
+        Some((Scheme::File, rest)) => reading.file_url(rest),
+        _ => parse_input(declaration, &place),
+    }?;
+    Ok(Declared { declaration: Some(declaration.to_owned()), ..declared })
+}
+
+/// Returns the stored declarations that `input` may mean, to find the one to remove: what it names need
+/// not exist any more.
+#[must_use]
+pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
+    let mut declarations = vec![input.to_owned()];
+    declarations.extend(parse_input(input, place).ok().and_then(|declared| declared.declaration));
+    let reading = Reading { input, place, directory: &place.current_dir };
+    if let Ok(path) = reading.absolute(input) {
+        let path = resolved_as_far_as_possible(&path);
+        if let Ok(file) = place.declaration(&path) {
+            declarations.push(format!("{file}/"));
+            declarations.push(file);
+        }
+    }
+    declarations.dedup();
+    declarations
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,261 @@
+use std::{error::Error, fmt, io, path::PathBuf};
+
+use jp_resource::uri::UriError;
+
+use crate::Scheme;
+
+/// Why something could not be attached. Each message finishes "failed to …".
+///
+/// Messages may hold absolute paths: they are for the terminal of the person who attached, and never
+/// for anything that is stored.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// The input is an empty text.
+    #[error("attach an empty name")]
+    Empty,
+    /// Nothing is there.
+    #[error("attach {input:?}: {path:?} does not exist")]
+    Missing {
+        /// What was asked for.
+        input: String,
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The file system refused.
+    #[error("attach {input:?}: {action} {path:?}")]
+    Io {
+        /// What was asked for.
+        input: String,
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// On which file or directory.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// The path is neither a file nor a directory.
+    #[error("attach {input:?}: {path:?} is a {kind}, not a file or directory")]
+    Special {
+        /// What was asked for.
+        input: String,
+        /// The path.
+        path: PathBuf,
+        /// What it is.
+        kind: SpecialFile,
+    },
+    /// A name can't be part of a URI.
+    #[error("attach {input:?}: the name of {path:?} is not UTF-8; rename it or exclude it")]
+    NotUtf8 {
+        /// What was asked for.
+        input: String,
+        /// The path.
+        path: PathBuf,
+    },
+    /// `~` was used and no home directory is known.
+    #[error("attach {input:?}: there is no home directory that `~` could stand for")]
+    NoHome {
+        /// What was asked for.
+        input: String,
+    },
+    /// An `external:` URI names a snapshot.
+    #[error("attach {input:?}: an external: URI names a snapshot, not a path; attach the file itself again")]
+    External {
+        /// What was asked for.
+        input: String,
+    },
+    /// There is no handler for the scheme.
+    #[error("attach {input:?}: `{scheme}` is not supported; what can be attached is {}", Scheme::supported())]
+    Unsupported {
+        /// What was asked for.
+        input: String,
+        /// The scheme, or what stands for it.
+        scheme: String,
+    },
+    /// A URL does not decode.
+    #[error("attach {input:?}")]
+    Url {
+        /// What was asked for.
+        input: String,
+        /// In what way it is malformed.
+        source: UriError,
+    },
+    /// A glob is malformed.
+    #[error("attach {input:?}: {reason}")]
+    InvalidGlob {
+        /// What was asked for.
+        input: String,
+        /// In what way it is malformed.
+        reason: String,
+    },
+    /// A glob matches no file.
+    #[error("attach {input:?}: no file in {directory:?} matches")]
+    NoMatch {
+        /// What was asked for.
+        input: String,
+        /// The directory that was searched.
+        directory: PathBuf,
+    },
+    /// A directory holds no file at any depth.
+    #[error("attach {input:?}: {directory:?} holds no file")]
+    EmptyDirectory {
+        /// What was asked for.
+        input: String,
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// Ignore rules leave nothing.
+    #[error(
+        "attach {input:?}: everything is ignored, {example:?} by {rule}; name a file outright to attach it"
+    )]
+    AllIgnored {
+        /// What was asked for.
+        input: String,
+        /// Something that would have been attached.
+        example: PathBuf,
+        /// The rule that ignores it.
+        rule: IgnoreRule,
+    },
+    /// Exclude patterns leave nothing.
+    #[error("attach {input:?}: everything in {directory:?} is excluded")]
+    AllExcluded {
+        /// What was asked for.
+        input: String,
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// There is something to exclude and nothing to exclude it from.
+    #[error("attach nothing but excludes: {0:?} has nothing to be excluded from")]
+    OnlyExcludes(String),
+    /// A file is larger than allowed.
+    #[error(
+        "attach {input:?}: {path:?} has {size} bytes, more than the {limit} that conversation.attachment.max_bytes allows"
+    )]
+    TooLarge {
+        /// What was asked for.
+        input: String,
+        /// The file.
+        path: PathBuf,
+        /// Its length in bytes.
+        size: u64,
+        /// The most a file may have.
+        limit: u64,
+    },
+    /// There are more files than allowed.
+    #[error(
+        "attach {input:?}: with it there are more than the {limit} files that conversation.attachment.max_files allows"
+    )]
+    TooManyFiles {
+        /// What was asked for when the limit was passed.
+        input: String,
+        /// The most files that may be attached at once.
+        limit: usize,
+    },
+    /// The files are together larger than allowed.
+    #[error(
+        "attach {files} files of {size} bytes in all, more than the {limit} that conversation.attachment.max_total_bytes allows"
+    )]
+    TooManyBytes {
+        /// How many files there are.
+        files: usize,
+        /// Their length in bytes.
+        size: u64,
+        /// The most they may have.
+        limit: u64,
+    },
+    /// A file was written to each time it was read.
+    #[error("attach {input:?}: {path:?} keeps changing while it is read")]
+    Changing {
+        /// What was asked for.
+        input: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The content could not be kept.
+    #[error("attach {input:?}: keep the content of {path:?}")]
+    Store {
+        /// What was asked for.
+        input: String,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+/// What a path may be that is neither a file nor a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpecialFile {
+    /// A FIFO.
+    Pipe,
+    /// A Unix domain socket.
+    Socket,
+    /// A block or character device.
+    Device,
+    /// Anything else.
+    Other,
+}
+
+/// A line of an ignore file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoreRule {
+    /// The ignore file, from the workspace root where it is inside.
+    pub file: PathBuf,
+    /// The line.
+    pub pattern: String,
+}
+
+impl AttachError {
+    /// Returns whether the error is about one thing that can't be had, so that a person may choose to
+    /// go on without it: it is missing, unreadable, too large.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Missing { .. }
+            | Self::Io { .. }
+            | Self::Special { .. }
+            | Self::NotUtf8 { .. }
+            | Self::NoMatch { .. }
+            | Self::EmptyDirectory { .. }
+            | Self::AllIgnored { .. }
+            | Self::AllExcluded { .. }
+            | Self::TooLarge { .. }
+            | Self::Changing { .. } => true,
+            Self::Empty
+            | Self::NoHome { .. }
+            | Self::External { .. }
+            | Self::Unsupported { .. }
+            | Self::Url { .. }
+            | Self::InvalidGlob { .. }
+            | Self::OnlyExcludes(_)
+            | Self::TooManyFiles { .. }
+            | Self::TooManyBytes { .. }
+            | Self::Store { .. } => false,
+        }
+    }
+
+    /// Names what `action` on `path` failed with; what is not there is [`Self::Missing`].
+    pub(crate) fn io(input: &str, action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        let (input, path) = (input.to_owned(), path.into());
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { input, path },
+            _ => Self::Io { input, action, path, source },
+        }
+    }
+}
+
+impl fmt::Display for SpecialFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pipe => "named pipe",
+            Self::Socket => "socket",
+            Self::Device => "device",
+            Self::Other => "special file",
+        })
+    }
+}
+
+impl fmt::Display for IgnoreRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` of {:?}", self.pattern.escape_debug(), self.file)
+    }
+}

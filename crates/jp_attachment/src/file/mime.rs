@@ -1,0 +1,91 @@
+use infer::MatcherType;
+use jp_resource::{ResourceContent, mime};
+
+/// Sorts the bytes of the file `name` into text or binary, and tells the MIME type.
+///
+/// What text is of is told by its name; binary content by how it starts, then by its name.
+pub(super) fn classify(bytes: Vec<u8>, name: &str) -> (ResourceContent, &'static str) {
+    // A PDF may well be ASCII, and is still nothing to read as text.
+    if bytes.starts_with(b"%PDF-") {
+        return (ResourceContent::Blob(bytes), "application/pdf");
+    }
+    let content = ResourceContent::from_bytes(bytes);
+    let mime_type = match &content {
+        ResourceContent::Text(_) => mime::from_path(name).unwrap_or("text/plain"),
+        ResourceContent::Blob(bytes) => binary_type(bytes, name),
+    };
+    (content, mime_type)
+}
+
+fn binary_type(bytes: &[u8], name: &str) -> &'static str {
+    let by_name = binary_type_of_name(name);
+    match magic_type(bytes) {
+        Some(container) if is_container(container) => by_name.unwrap_or(container),
+        Some(magic) => magic,
+        None => by_name.unwrap_or("application/octet-stream"),
+    }
+}
+
+/// Returns the type by the bytes that the content starts with.
+fn magic_type(bytes: &[u8]) -> Option<&'static str> {
+    // As much as tells office files from other archives.
+    const HEAD: usize = 64 * 1024;
+    let kind = infer::get(&bytes[..bytes.len().min(HEAD)])?;
+    (kind.matcher_type() != MatcherType::Text).then(|| kind.mime_type())
+}
+
+/// Returns whether other formats are built on this one, that the name may tell.
+fn is_container(mime_type: &str) -> bool {
+    ["application/zip", "application/x-ole-storage", "application/gzip"].contains(&mime_type)
+}
+
+/// Returns the type that a name has, unless it is that of text.
+fn binary_type_of_name(name: &str) -> Option<&'static str> {
+    if mime::from_path(name).is_some() {
+        return None;
+    }
+    mime_guess::from_path(name).first_raw().filter(|guess| !mime::is_text(guess))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn type_is_told_by_content_before_the_name() {
+        const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+        const ZIP: &[u8] = b"PK\x03\x04\x14\0\0\0\0\0 other";
+        let table: [(&[u8], &str, &str, bool); 21] = [
+            (b"fn main() {}", "src/main.rs", "text/x-rust", true),
+            (b"hello", "hello", "text/plain", true),
+            (b"", "empty.png", "text/plain", true),
+            (b"<svg/>", "a.svg", "image/svg+xml", true),
+            (b"not an image", "a.png", "text/plain", true),
+            (b"<html>", "a.txt", "text/plain", true),
+            (b"#!/bin/sh\n", "run", "text/plain", true),
+            (b"%PDF-1.4\n", "a.txt", "application/pdf", false),
+            (b"%PDF-1.4\n\xff\0", "a", "application/pdf", false),
+            (PNG, "a.png", "image/png", false),
+            (PNG, "a.txt", "image/png", false),
+            (b"\xff\xd8\xff\xe0\0", "x", "image/jpeg", false),
+            (ZIP, "a.zip", "application/zip", false),
+            (ZIP, "a", "application/zip", false),
+            (ZIP, "a.docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document", false),
+            (ZIP, "a.xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", false),
+            (
+                ZIP,
+                "a.pptx",
+                "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+                false,
+            ),
+            (ZIP, "a.txt", "application/zip", false),
+            (b"caf\xe9", "a.txt", "application/octet-stream", false),
+            (b"\0\x01", "main.rs", "application/octet-stream", false),
+            (b"\0\x01", "a.woff", "application/font-woff", false),
+        ];
+        for (bytes, name, mime_type, is_text) in table {
+            let (content, found) = classify(bytes.to_vec(), name);
+            assert_eq!((found, content.as_text().is_some()), (mime_type, is_text), "{name:?} {bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
+
+use super::walk::{Found, Walk};
+use crate::{AttachError, Context, Declared, Exclude, Glob, Notice, Source, place::Identity};
+
+/// Which files to read, and what asked for them.
+pub(super) struct Plan {
+    /// Each file once, in declared order.
+    pub(super) files: Vec<Planned>,
+    /// For each declaration the indexes of its files; none for an exclude and what was skipped.
+    pub(super) given: Vec<Option<Vec<usize>>>,
+    pub(super) notices: Vec<Notice>,
+}
+
+/// A file to read.
+pub(super) struct Planned {
+    /// The canonical path.
+    pub(super) path: PathBuf,
+    pub(super) identity: Identity,
+    /// Index of the first declaration that gave it.
+    pub(super) declared: usize,
+}
+
+/// Finds the files that declarations stand for. Reads directories, and no file.
+pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan, AttachError> {
+    let excludes: Vec<&Exclude> = declared.iter().filter_map(|one| one.source.as_exclude()).collect();
+    let mut planner =
+        Planner { context, excludes, files: Vec::new(), indexes: HashMap::new(), notices: Vec::new() };
+    let mut given = Vec::with_capacity(declared.len());
+    for (index, one) in declared.iter().enumerate() {
+        let files = context.unavailable.tolerate(planner.declared(index, one))?;
+        given.push(files.unwrap_or_else(|error| {
+            planner.notices.push(Notice::Skipped(error));
+            None
+        }));
+    }
+    Ok(Plan { files: planner.files, given, notices: planner.notices })
+}
+
+struct Planner<'a> {
+    context: &'a Context<'a>,
+    excludes: Vec<&'a Exclude>,
+    files: Vec<Planned>,
+    indexes: HashMap<PathBuf, usize>,
+    notices: Vec<Notice>,
+}
+
+impl Planner<'_> {
+    fn declared(&mut self, index: usize, declared: &Declared) -> Result<Option<Vec<usize>>, AttachError> {
+        let files = match &declared.source {
+            Source::Exclude(_) => return Ok(None),
+            Source::Glob(glob) => self.walk(index, declared, &glob.base, Some(glob)),
+            Source::Path(path) => match std::fs::metadata(path) {
+                Ok(found) if found.is_dir() => self.walk(index, declared, path, None),
+                Ok(_) => self.file(index, declared, path).map(Some),
+                Err(error) => Err(AttachError::io(&declared.input, "look at", path, error)),
+            },
+        }?;
+        self.notices.extend(declared.link_out.as_ref().map(|name| {
+            let (name, uri) = (name.clone(), declared.declaration.clone());
+            Notice::LeavesWorkspace { name, uri }
+        }));
+        Ok(files)
+    }
+
+    /// Plans a file that is named outright.
+    fn file(&mut self, index: usize, declared: &Declared, path: &Path) -> Result<Vec<usize>, AttachError> {
+        if self.excludes.iter().any(|exclude| exclude.covers(path, false)) {
+            let identity = self.context.place.identify(path, None);
+            let name = identity.map(|identity| identity.name).unwrap_or_default();
+            self.notices.push(Notice::Excluded { name });
+            return Ok(Vec::new());
+        }
+        self.add(index, declared, path.to_owned(), None).map(|file| vec![file])
+    }
+
+    /// Plans what is below a directory; gives none where all of it was skipped.
+    fn walk(
+        &mut self,
+        index: usize,
+        declared: &Declared,
+        base: &Path,
+        glob: Option<&Glob>,
+    ) -> Result<Option<Vec<usize>>, AttachError> {
+        let (input, excludes, context) = (declared.input.as_str(), &self.excludes, self.context);
+        let Found { files, notices, .. } = Walk { input, base, glob, excludes, context }.run()?;
+        self.notices.extend(notices);
+        let mut given = Vec::with_capacity(files.len());
+        for file in files {
+            let added = self.add(index, declared, file.path, Some(base));
+            match context.unavailable.tolerate(added)? {
+                Ok(file) => given.push(file),
+                Err(error) => self.notices.push(Notice::Skipped(error)),
+            }
+        }
+        given.dedup();
+        Ok((!given.is_empty()).then_some(given))
+    }
+
+    /// Plans a file, unless it is planned already; returns its index.
+    fn add(
+        &mut self,
+        index: usize,
+        declared: &Declared,
+        path: PathBuf,
+        attached: Option<&Path>,
+    ) -> Result<usize, AttachError> {
+        if let Some(file) = self.indexes.get(&path) {
+            return Ok(*file);
+        }
+        let limit = self.context.limits.max_files;
+        if self.files.len() == limit {
+            return Err(AttachError::TooManyFiles { input: declared.input.clone(), limit });
+        }
+        let not_utf8 = |_| AttachError::NotUtf8 { input: declared.input.clone(), path: path.clone() };
+        let identity = self.context.place.identify(&path, attached).map_err(not_utf8)?;
+        self.indexes.insert(path.clone(), self.files.len());
+        self.files.push(Planned { path, identity, declared: index });
+        Ok(self.files.len() - 1)
+    }
+}
+
+impl Source {
+    fn as_exclude(&self) -> Option<&Exclude> {
+        match self {
+            Self::Exclude(exclude) => Some(exclude),
+            Self::Path(_) | Self::Glob(_) => None,
+        }
+    }
+}

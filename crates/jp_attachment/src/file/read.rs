@@ -1,0 +1,209 @@
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read},
+    path::Path,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+use jiff::Timestamp;
+use jp_resource::{BlobRef, ResourceContent};
+
+use super::{Tolerated, inspect, mime, parallel, plan::Planned};
+use crate::{AttachError, Context, Declared, FileStamp, Progress};
+
+/// How often a file is read again that changed while it was read.
+const RETRIES: usize = 3;
+
+/// What the store keeps of a file.
+pub(super) struct Kept {
+    pub(super) blob: BlobRef,
+    pub(super) mime_type: String,
+    pub(super) last_modified: Option<String>,
+    pub(super) was_known: bool,
+}
+
+/// Reads and keeps each file that the store does not know.
+pub(super) fn read(
+    files: &[Planned],
+    stamps: Vec<Tolerated<FileStamp>>,
+    declared: &[Declared],
+    context: &Context<'_>,
+) -> Result<Vec<Tolerated<Kept>>, AttachError> {
+    let readable: Vec<(&Planned, &FileStamp)> =
+        files.iter().zip(&stamps).filter_map(|(file, stamp)| Some((file, stamp.as_ref().ok()?))).collect();
+    let meter = Meter::new(&readable, context);
+    let work = |buffer: &mut Vec<u8>, (file, stamp): &(&Planned, &FileStamp)| {
+        let reader = Reader { file, input: &declared[file.declared].input, context };
+        let kept = reader.known_or_read(stamp, buffer);
+        meter.advance(stamp.size);
+        context.unavailable.tolerate(kept)
+    };
+    let mut kept = parallel::map(&readable, context.workers, Vec::new, work)?.into_iter();
+    let each = |stamp: Tolerated<FileStamp>| stamp.and_then(|_| kept.next().expect("one for each stamp"));
+    Ok(stamps.into_iter().map(each).collect())
+}
+
+struct Reader<'a> {
+    file: &'a Planned,
+    input: &'a str,
+    context: &'a Context<'a>,
+}
+
+impl Reader<'_> {
+    fn known_or_read(&self, stamp: &FileStamp, buffer: &mut Vec<u8>) -> Result<Kept, AttachError> {
+        match self.context.store.known(stamp) {
+            Some(known) => Ok(Kept {
+                blob: known.blob,
+                mime_type: known.mime_type,
+                last_modified: last_modified(stamp),
+                was_known: true,
+            }),
+            None => self.read(stamp.clone(), buffer),
+        }
+    }
+
+    fn read(&self, mut stamp: FileStamp, buffer: &mut Vec<u8>) -> Result<Kept, AttachError> {
+        let path = &self.file.path;
+        for _ in 0..=RETRIES {
+            let unchanged = read_once(&stamp, buffer);
+            if unchanged.map_err(|error| AttachError::io(self.input, "read", path, error))? {
+                return self.keep(&stamp, buffer);
+            }
+            stamp = inspect::stamp(path, self.input, self.context.limits.max_bytes)?;
+        }
+        Err(AttachError::Changing { input: self.input.to_owned(), path: path.clone() })
+    }
+
+    /// Hands the content over, and gives `buffer` its memory back.
+    fn keep(&self, stamp: &FileStamp, buffer: &mut Vec<u8>) -> Result<Kept, AttachError> {
+        let (content, mime_type) = mime::classify(std::mem::take(buffer), &self.file.identity.name);
+        let remembered = inspect::is_settled(stamp, self.context.now).then_some(stamp);
+        let blob = self.context.store.keep(&content, mime_type, remembered);
+        *buffer = match content {
+            ResourceContent::Text(text) => text.into_bytes(),
+            ResourceContent::Blob(bytes) => bytes,
+        };
+        let failure = |source| AttachError::Store {
+            input: self.input.to_owned(),
+            path: self.file.path.clone(),
+            source,
+        };
+        Ok(Kept {
+            blob: blob.map_err(failure)?,
+            mime_type: mime_type.to_owned(),
+            last_modified: last_modified(stamp),
+            was_known: false,
+        })
+    }
+}
+
+/// Reads the file into `buffer`; returns whether it was, then and afterwards, in the state of `stamp`.
+fn read_once(stamp: &FileStamp, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    let mut file = open(&stamp.path)?;
+    let size = usize::try_from(stamp.size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    // One byte more, to see that the file ends there.
+    buffer.clear();
+    buffer.try_reserve(size + 1).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    buffer.resize(size + 1, 0);
+    let length = read_up_to(&mut file, buffer, size)?;
+    buffer.truncate(length);
+    Ok(length == size && inspect::is_same(stamp, &file.metadata()?))
+}
+
+/// Reads until `size` bytes or the end; a file that gives exactly `size` costs one call.
+fn read_up_to(file: &mut File, buffer: &mut [u8], size: usize) -> io::Result<usize> {
+    let mut length = 0;
+    loop {
+        match file.read(&mut buffer[length..]) {
+            Ok(0) => return Ok(length),
+            Ok(more) => length += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // Only what has become a pipe since it was looked at.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
+            Err(error) => return Err(error),
+        }
+        if length >= size {
+            return Ok(length);
+        }
+    }
+}
+
+/// Opens without waiting, should the file have become a pipe since it was looked at.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+/// Writes the modification time as RFC 3339, in whole seconds of UTC.
+fn last_modified(stamp: &FileStamp) -> Option<String> {
+    let seconds = i64::try_from(stamp.mtime_ns.div_euclid(1_000_000_000)).ok()?;
+    Timestamp::from_second(seconds).ok().map(|time| time.to_string())
+}
+
+/// Counts what is done.
+struct Meter<'a> {
+    context: &'a Context<'a>,
+    all: Progress,
+    files: AtomicUsize,
+    bytes: AtomicU64,
+}
+
+impl<'a> Meter<'a> {
+    fn new(readable: &[(&Planned, &FileStamp)], context: &'a Context<'a>) -> Self {
+        let bytes = readable.iter().map(|(_, stamp)| stamp.size).sum();
+        let all = Progress { files: readable.len(), bytes, ..Progress::default() };
+        Self { context, all, files: AtomicUsize::new(0), bytes: AtomicU64::new(0) }
+    }
+
+    fn advance(&self, size: u64) {
+        let Some(report) = self.context.progress else { return };
+        let files_done = self.files.fetch_add(1, Ordering::Relaxed) + 1;
+        let bytes_done = self.bytes.fetch_add(size, Ordering::Relaxed) + size;
+        report(Progress { files_done, bytes_done, ..self.all });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn change_between_looking_and_reading_is_seen() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        fs::write(&path, "four").unwrap();
+        let stamp = inspect::stamp(&path, "a", 10).unwrap();
+        let mut buffer = Vec::new();
+        assert!(read_once(&stamp, &mut buffer).unwrap());
+        assert_eq!(buffer, b"four");
+        for content in ["longer", "two", ""] {
+            fs::write(&path, content).unwrap();
+            assert!(!read_once(&stamp, &mut buffer).unwrap(), "{content:?}");
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "four").unwrap();
+        assert!(!read_once(&stamp, &mut buffer).unwrap());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn file_that_becomes_a_pipe_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        fs::write(&path, "four").unwrap();
+        let stamp = inspect::stamp(&path, "a", 10).unwrap();
+        fs::remove_file(&path).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+        assert!(!read_once(&stamp, &mut Vec::new()).unwrap());
+    }
+}

@@ -1,0 +1,258 @@
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, FileType},
+    path::{Path, PathBuf},
+};
+
+use super::ignored::Rules;
+use crate::{
+    AttachError, Context, Exclude, Glob, IgnoreRule, Notice, canonical_path, place::slashed,
+    special::special_file,
+};
+
+/// Directories that nothing is attached from, unless they are named outright.
+const NEVER_ENTERED: [&str; 5] = [".git", ".hg", ".jj", ".jp", ".svn"];
+
+/// How many entries are looked at for an example of what is ignored.
+const EXAMPLE_BUDGET: usize = 10_000;
+
+/// Finds the files below a directory.
+pub(super) struct Walk<'a> {
+    /// What it is called in messages.
+    pub(super) input: &'a str,
+    /// The canonical directory.
+    pub(super) base: &'a Path,
+    /// What a file must match.
+    pub(super) glob: Option<&'a Glob>,
+    pub(super) excludes: &'a [&'a Exclude],
+    pub(super) context: &'a Context<'a>,
+}
+
+/// What a walk found.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Files, sorted by the bytes of the path they were found at.
+    pub(super) files: Vec<FoundFile>,
+    pub(super) notices: Vec<Notice>,
+    ignored: Vec<Ignored>,
+    excluded: usize,
+}
+
+pub(super) struct FoundFile {
+    /// The canonical path.
+    pub(super) path: PathBuf,
+    /// The path it was found at, where that is a link.
+    pub(super) link: Option<PathBuf>,
+}
+
+struct Ignored {
+    path: PathBuf,
+    is_directory: bool,
+    rule: IgnoreRule,
+}
+
+struct Entry {
+    name: OsString,
+    kind: FileType,
+}
+
+impl Walk<'_> {
+    /// Walks. Fails where nothing is found, and where there is more than may be attached.
+    pub(super) fn run(&self) -> Result<Found, AttachError> {
+        let mut found = Found::default();
+        let (rules, ignoring) = Rules::above(self.base, self.context.place);
+        // A directory that is named outright is walked, even if ignored; what a glob starts with is not that.
+        match ignoring.filter(|_| self.glob.is_some()) {
+            _ if self.excludes.iter().any(|exclude| exclude.covers(self.base, true)) => found.excluded += 1,
+            Some(rule) => {
+                found.ignored.push(Ignored { path: self.base.to_owned(), is_directory: true, rule })
+            }
+            None => Walking { walk: self, rules, found: &mut found }.directory(self.base, 0)?,
+        }
+        if found.files.is_empty() {
+            return if found.has_skipped() { Ok(found) } else { Err(self.nothing(&found)) };
+        }
+        found.files.sort_by(|left, right| left.found_at().cmp(right.found_at()));
+        Ok(found)
+    }
+
+    fn selects(&self, path: &Path) -> bool {
+        let relative = path.strip_prefix(self.base);
+        self.glob.is_none_or(|glob| relative.is_ok_and(|relative| glob.matches(relative)))
+    }
+
+    fn depth(&self) -> usize {
+        self.glob.map_or(usize::MAX, Glob::depth)
+    }
+
+    /// Says why nothing is found.
+    fn nothing(&self, found: &Found) -> AttachError {
+        let (input, directory) = (self.input.to_owned(), self.base.to_owned());
+        let mut budget = EXAMPLE_BUDGET;
+        let example = found.ignored.iter().find_map(|ignored| {
+            let example = match ignored.is_directory {
+                true => self.example(&ignored.path, &mut budget),
+                false => Some(ignored.path.clone()),
+            }?;
+            Some((self.context.place.shown(&example), ignored.rule.clone()))
+        });
+        match (example, self.glob) {
+            (Some((example, rule)), _) => AttachError::AllIgnored { input, example, rule },
+            (None, _) if found.excluded > 0 => AttachError::AllExcluded { input, directory },
+            (None, Some(_)) => AttachError::NoMatch { input, directory },
+            (None, None) => AttachError::EmptyDirectory { input, directory },
+        }
+    }
+
+    /// Returns a file in an ignored directory that would have been attached.
+    fn example(&self, directory: &Path, budget: &mut usize) -> Option<PathBuf> {
+        for entry in entries(directory).ok()? {
+            *budget = budget.checked_sub(1)?;
+            let path = directory.join(&entry.name);
+            let example = match entry.kind.is_dir() {
+                true if is_never_entered(&entry.name) => None,
+                true => self.example(&path, budget),
+                false => Some(path).filter(|path| self.selects(path)),
+            };
+            if example.is_some() {
+                return example;
+            }
+        }
+        None
+    }
+}
+
+/// A walk under way.
+struct Walking<'a> {
+    walk: &'a Walk<'a>,
+    rules: Rules<'a>,
+    found: &'a mut Found,
+}
+
+impl Walking<'_> {
+    fn directory(&mut self, directory: &Path, depth: usize) -> Result<(), AttachError> {
+        let entries = entries(directory)
+            .map_err(|error| AttachError::io(self.walk.input, "read the directory", directory, error));
+        let entries = match self.walk.context.unavailable.tolerate(entries)? {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.found.notices.push(Notice::Skipped(error));
+                return Ok(());
+            }
+        };
+        let has_rules = self.rules.enter(directory, entries.iter().map(|entry| entry.name.as_os_str()));
+        for entry in entries {
+            self.entry(directory.join(&entry.name), &entry, depth)?;
+        }
+        if has_rules {
+            self.rules.leave();
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: PathBuf, entry: &Entry, depth: usize) -> Result<(), AttachError> {
+        let is_directory = entry.kind.is_dir();
+        let is_possible = if is_directory {
+            depth < self.walk.depth() && !is_never_entered(&entry.name)
+        } else {
+            entry.name != ".git" && (entry.kind.is_symlink() || self.walk.selects(&path))
+        };
+        if !is_possible {
+            return Ok(());
+        }
+        if self.walk.excludes.iter().any(|exclude| exclude.matches(&path, is_directory)) {
+            self.found.excluded += 1;
+        } else if let Some(rule) = self.rules.ignoring(&path, is_directory) {
+            if is_directory || self.walk.selects(&path) {
+                self.found.ignored.push(Ignored { path, is_directory, rule });
+            }
+        } else if is_directory {
+            self.directory(&path, depth + 1)?;
+        } else if entry.kind.is_symlink() {
+            self.link(path, depth)?;
+        } else if let Some(kind) = special_file(entry.kind) {
+            self.found.notices.push(Notice::Special { name: self.name(&path), kind });
+        } else {
+            self.file(FoundFile { path, link: None })?;
+        }
+        Ok(())
+    }
+
+    /// Follows a link to a file.
+    fn link(&mut self, path: PathBuf, depth: usize) -> Result<(), AttachError> {
+        let name = || self.name(&path);
+        let is_selected = self.walk.selects(&path);
+        let notice = match fs::metadata(&path) {
+            Ok(target) if target.is_file() && is_selected => return self.target(path),
+            Ok(target) if target.is_dir() && depth < self.walk.depth() => {
+                Notice::DirectoryLink { name: name() }
+            }
+            Ok(target) if is_selected => match special_file(target.file_type()) {
+                Some(kind) => Notice::Special { name: name(), kind },
+                None => return Ok(()),
+            },
+            Err(_) if is_selected => Notice::BrokenLink { name: name() },
+            _ => return Ok(()),
+        };
+        self.found.notices.push(notice);
+        Ok(())
+    }
+
+    fn target(&mut self, link: PathBuf) -> Result<(), AttachError> {
+        let target = canonical_path(&link);
+        let target = target.map_err(|error| AttachError::io(self.walk.input, "resolve", &link, error))?;
+        if self.walk.excludes.iter().any(|exclude| exclude.covers(&target, false)) {
+            self.found.excluded += 1;
+            return Ok(());
+        }
+        let place = self.walk.context.place;
+        if place.relative(&target).is_none() && !target.starts_with(self.walk.base) {
+            let uri = place.declaration(&target).ok();
+            self.found.notices.push(Notice::LeavesWorkspace { name: self.name(&link), uri });
+        }
+        self.file(FoundFile { path: target, link: Some(link) })
+    }
+
+    fn file(&mut self, file: FoundFile) -> Result<(), AttachError> {
+        let limit = self.walk.context.limits.max_files;
+        if self.found.files.len() == limit {
+            return Err(AttachError::TooManyFiles { input: self.walk.input.to_owned(), limit });
+        }
+        self.found.files.push(file);
+        Ok(())
+    }
+
+    /// Returns what a notice calls `path`.
+    fn name(&self, path: &Path) -> String {
+        let place = self.walk.context.place;
+        let relative = place.relative(path).or(path.strip_prefix(self.walk.base).ok()).unwrap_or(path);
+        slashed(relative).unwrap_or_else(|_| relative.to_string_lossy().into_owned())
+    }
+}
+
+impl Found {
+    fn has_skipped(&self) -> bool {
+        self.notices.iter().any(|notice| matches!(notice, Notice::Skipped(_)))
+    }
+}
+
+impl FoundFile {
+    fn found_at(&self) -> &[u8] {
+        self.link.as_ref().unwrap_or(&self.path).as_os_str().as_encoded_bytes()
+    }
+}
+
+fn is_never_entered(name: &OsStr) -> bool {
+    NEVER_ENTERED.iter().any(|never| *never == name)
+}
+
+/// Lists a directory by name.
+fn entries(directory: &Path) -> std::io::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        entries.push(Entry { kind: entry.file_type()?, name: entry.file_name() });
+    }
+    entries.sort_unstable_by(|left, right| left.name.cmp(&right.name));
+    Ok(entries)
+}

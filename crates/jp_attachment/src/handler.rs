@@ -1,0 +1,96 @@
+use std::{num::NonZeroUsize, thread, time::SystemTime};
+
+use crate::{AttachError, ContentStore, Declared, Place, Resolved};
+
+/// Resolves the declarations of some URI schemes; holds no state.
+pub trait Handler {
+    /// Returns the schemes, in lower case and without the colon.
+    fn schemes(&self) -> &'static [&'static str];
+
+    /// Checks the form of a stored declaration, without looking whether there is what it names.
+    fn validate(&self, declaration: &str) -> Result<(), AttachError>;
+
+    /// Resolves declarations, includes and excludes together; a single one for a refresh.
+    ///
+    /// Gives the first error in declared order and then keeps nothing of the result, unless
+    /// [`Unavailable::Skip`] tolerates it.
+    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError>;
+}
+
+/// What resolving depends on besides the declarations.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The workspace, and how paths are read.
+    pub place: &'a Place,
+    /// Where content goes.
+    pub store: &'a dyn ContentStore,
+    /// The time, taken before resolving: a file that was written to shortly before is not remembered.
+    pub now: SystemTime,
+    /// How much may be attached.
+    pub limits: Limits,
+    /// What happens to what can't be had.
+    pub unavailable: Unavailable,
+    /// How many threads read files.
+    pub workers: NonZeroUsize,
+    /// Is told after each file, on the thread that read it.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+}
+
+/// How much may be attached with one command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Length of one resource.
+    pub max_bytes: u64,
+    /// Length of all resources.
+    pub max_total_bytes: u64,
+    /// Number of files.
+    pub max_files: usize,
+}
+
+/// What happens to what is missing, unreadable or too large ([`AttachError::is_unavailable`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unavailable {
+    /// Nothing is attached.
+    #[default]
+    Fail,
+    /// The rest is attached, with a [`Notice::Skipped`](crate::Notice::Skipped).
+    Skip,
+}
+
+/// How far resolving is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Files that are done.
+    pub files_done: usize,
+    /// Files in all.
+    pub files: usize,
+    /// Bytes that are done.
+    pub bytes_done: u64,
+    /// Bytes in all.
+    pub bytes: u64,
+}
+
+impl<'a> Context<'a> {
+    /// Makes a context with the default limits, that fails where something is unavailable.
+    ///
+    /// Reads on as many threads as the machine has processors, four at most.
+    pub fn new(place: &'a Place, store: &'a dyn ContentStore, now: SystemTime) -> Self {
+        let four = NonZeroUsize::MIN.saturating_add(3);
+        Self {
+            place,
+            store,
+            now,
+            limits: Limits::default(),
+            unavailable: Unavailable::default(),
+            workers: thread::available_parallelism()
+                .map_or(NonZeroUsize::MIN, |processors| processors.min(four)),
+            progress: None,
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_bytes: 10_000_000, max_total_bytes: 200_000_000, max_files: 20_000 }
+    }
+}

@@ -1,0 +1,86 @@
+//! Resolves what a person asked to attach to resources.
+//!
+//! In two steps. [`parse_input`] reads what was typed and [`parse_stored`] what an earlier command or
+//! a configuration declared: both give a [`Declared`], which knows the form that is stored and good on
+//! every machine, and what it stands for on this one. [`resolve`] turns declarations into [`Resolved`]
+//! resources, one [`Handler`] a scheme; at the moment that is [`FileHandler`].
+//!
+//! Content never leaves through a return value: a [`ContentStore`] takes it, file by file, and may know
+//! an unchanged file without its being read. What can't be attached is an [`AttachError`] that names it;
+//! what is attached otherwise than one might expect is a [`Notice`].
+//!
+//! A file inside the workspace is named by its `file:///…` URI; one outside by an `external:` URI, which
+//! tells the name of the file and not where it is. Nothing that is stored of either has the home
+//! directory in it.
+//!
+//! ```
+//! use std::{error::Error, fs, time::SystemTime};
+//!
+//! use jp_attachment::{Context, ContentStore, FileStamp, Known, Place, canonical_path, parse_input, resolve};
+//! use jp_resource::{BlobRef, ResourceContent};
+//!
+//! struct Forgetful;
+//!
+//! impl ContentStore for Forgetful {
+//!     fn known(&self, _: &FileStamp) -> Option<Known> {
+//!         None
+//!     }
+//!
+//!     fn keep(
+//!         &self,
+//!         content: &ResourceContent,
+//!         _: &str,
+//!         _: Option<&FileStamp>,
+//!     ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
+//!         Ok(content.blob_ref())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn Error>> {
+//! let directory = tempfile::tempdir()?;
+//! fs::create_dir(directory.path().join("src"))?;
+//! fs::write(directory.path().join("src/main.rs"), "fn main() {}")?;
+//!
+//! let root = canonical_path(directory.path())?;
+//! let place = Place { current_dir: root.join("src"), root, home: None, external_key: None };
+//! let declared = parse_input("*.rs", &place)?;
+//! assert_eq!(declared.declaration.as_deref(), Some("file:src/*.rs"));
+//!
+//! let resolved = resolve(&[declared], &Context::new(&place, &Forgetful, SystemTime::now()))?;
+//! assert_eq!(resolved.resources[0].name.as_deref(), Some("src/main.rs"));
+//! assert_eq!(resolved.resources[0].mime_type.as_deref(), Some("text/x-rust"));
+//! # Ok(())
+//! # }
+//! ```
+
+mod declare;
+mod error;
+mod exclude;
+mod file;
+mod glob;
+mod handler;
+mod place;
+mod resolved;
+mod scheme;
+mod special;
+mod store;
+
+pub use declare::{Declared, Source, parse_input, parse_stored, possible_declarations};
+pub use error::{AttachError, IgnoreRule, SpecialFile};
+pub use exclude::Exclude;
+pub use file::FileHandler;
+pub use glob::Glob;
+pub use handler::{Context, Handler, Limits, Progress, Unavailable};
+pub use place::{ExternalKey, Place, canonical_path};
+pub use resolved::{Delivered, Notice, Resolved, Totals};
+pub use scheme::Scheme;
+pub use store::{ContentStore, FileStamp, Known};
+
+/// Resolves declarations and excludes, each with the handler of its scheme.
+///
+/// All or nothing, unless [`Unavailable::Skip`]: what does not exist, limits that the sizes pass, and
+/// what can't be read, each in declared order, is an error, the first two before any file is read.
+/// Refuses excludes without anything to exclude from.
+pub fn resolve(declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
+    FileHandler.resolve(declared, context)
+}

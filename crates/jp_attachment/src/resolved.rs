@@ -1,0 +1,98 @@
+use std::fmt;
+
+use jp_resource::{BlobRef, Resource};
+
+use crate::{AttachError, SpecialFile};
+
+/// What declarations gave.
+///
+/// Resources, declarations and notices but [`Notice::Skipped`] hold no path of the machine, save that
+/// of the workspace root in `file:` URIs.
+#[derive(Debug, Default)]
+pub struct Resolved {
+    /// Resources in declared order, those of one declaration sorted by the bytes of their path; each
+    /// canonical URI once.
+    pub resources: Vec<Resource<BlobRef>>,
+    /// What each declaration gave, in declared order; without those that were skipped, and excludes.
+    pub delivered: Vec<Delivered>,
+    /// What the person should know.
+    pub notices: Vec<Notice>,
+    /// How much it was.
+    pub totals: Totals,
+}
+
+/// Which resources a declaration gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivered {
+    /// The stored form. A directory or glob outside the workspace becomes one for each file.
+    pub declaration: String,
+    /// Indexes of the resources. A file that two declarations give is in both.
+    pub resources: Vec<usize>,
+}
+
+/// How much was resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Number of resources.
+    pub files: usize,
+    /// Their length in bytes.
+    pub bytes: u64,
+    /// How many of them were known and so not read.
+    pub known: usize,
+}
+
+/// Something that was not done as a person might expect. `name`s are as those of resources.
+#[derive(Debug)]
+pub enum Notice {
+    /// A link inside the workspace, or inside the attached directory, leads out of it.
+    LeavesWorkspace {
+        /// The link.
+        name: String,
+        /// What its target is attached as; none for a directory.
+        uri: Option<String>,
+    },
+    /// A link to a directory was not followed.
+    DirectoryLink {
+        /// The link.
+        name: String,
+    },
+    /// A link leads nowhere.
+    BrokenLink {
+        /// The link.
+        name: String,
+    },
+    /// What is neither file nor directory was left out.
+    Special {
+        /// Its name.
+        name: String,
+        /// What it is.
+        kind: SpecialFile,
+    },
+    /// A file that was named outright matches an exclude pattern and was left out.
+    Excluded {
+        /// The file.
+        name: String,
+    },
+    /// Something can't be had and was left out, as [`Unavailable::Skip`](crate::Unavailable::Skip) says.
+    Skipped(AttachError),
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LeavesWorkspace { name, uri: Some(uri) } => {
+                write!(f, "{name:?} leads out of the workspace and is attached as {uri}")
+            }
+            Self::LeavesWorkspace { name, uri: None } => {
+                write!(f, "{name:?} leads out of the workspace; its files are attached as external ones")
+            }
+            Self::DirectoryLink { name } => {
+                write!(f, "{name:?} is a link to a directory and was not followed")
+            }
+            Self::BrokenLink { name } => write!(f, "{name:?} is a link that leads nowhere and was left out"),
+            Self::Special { name, kind } => write!(f, "{name:?} is a {kind} and was left out"),
+            Self::Excluded { name } => write!(f, "{name:?} is excluded and was left out"),
+            Self::Skipped(error) => write!(f, "skipped: failed to {error}"),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+/// What kind of thing an input names, by its URI scheme.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scheme {
+    /// `file:`: a file, directory or glob.
+    File,
+    /// `external:`: a snapshot of a file outside the workspace.
+    External,
+    /// `http:`, `https:`.
+    Http,
+    /// `data:`.
+    Data,
+    /// `cmd:`: the output of a command.
+    Command,
+    /// `mcp+SERVER+URI`: a resource of an MCP server.
+    Mcp,
+    /// `bear:`: notes.
+    Bear,
+    /// `clip:`: the clipboard.
+    Clipboard,
+    /// `-`: standard input.
+    Stdin,
+    /// Any other.
+    Unknown(String),
+}
+
+impl Scheme {
+    /// Reads the scheme of `input` (RFC 3986 §3.1; case does not matter), and what follows it.
+    ///
+    /// A single letter is a Windows drive, not a scheme.
+    #[must_use]
+    pub fn split(input: &str) -> Option<(Self, &str)> {
+        if input == "-" {
+            return Some((Self::Stdin, ""));
+        }
+        let (name, rest) = input.split_once(':')?;
+        let is_scheme = name.len() > 1
+            && name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        is_scheme.then(|| (Self::named(&name.to_ascii_lowercase()), rest))
+    }
+
+    fn named(name: &str) -> Self {
+        match name {
+            "file" => Self::File,
+            "external" => Self::External,
+            "http" | "https" => Self::Http,
+            "data" => Self::Data,
+            "cmd" => Self::Command,
+            "bear" => Self::Bear,
+            "clip" => Self::Clipboard,
+            _ if name.starts_with("mcp+") => Self::Mcp,
+            _ => Self::Unknown(name.to_owned()),
+        }
+    }
+
+    /// Returns the scheme as a person writes it.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Self::File => "file:".into(),
+            Self::External => "external:".into(),
+            Self::Http => "http:".into(),
+            Self::Data => "data:".into(),
+            Self::Command => "cmd:".into(),
+            Self::Mcp => "mcp+SERVER+URI".into(),
+            Self::Bear => "bear:".into(),
+            Self::Clipboard => "clip:".into(),
+            Self::Stdin => "-".into(),
+            Self::Unknown(name) => format!("{name}:"),
+        }
+    }
+
+    /// Lists what can be attached.
+    pub(crate) fn supported() -> &'static str {
+        "a path, a directory, a glob or a file: URL"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scheme_is_told_from_a_path() {
+        let table = [
+            ("file:a", Some((Scheme::File, "a"))),
+            ("FILE:///a", Some((Scheme::File, "///a"))),
+            ("https://a/b:c", Some((Scheme::Http, "//a/b:c"))),
+            ("cmd:git diff", Some((Scheme::Command, "git diff"))),
+            ("mcp+docs+file:///x", Some((Scheme::Mcp, "///x"))),
+            ("-", Some((Scheme::Stdin, ""))),
+            ("clip:", Some((Scheme::Clipboard, ""))),
+            ("gopher:x", Some((Scheme::Unknown("gopher".into()), "x"))),
+            (r"C:\x", None),
+            ("src/a:b", None),
+            ("1a:b", None),
+            (":a", None),
+            ("a", None),
+            ("é:a", None),
+        ];
+        for (input, split) in table {
+            assert_eq!(Scheme::split(input), split, "{input:?}");
+        }
+    }
+}

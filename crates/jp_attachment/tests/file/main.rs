@@ -1,0 +1,7 @@
+//! The file handler on real directories.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod named;
+mod support;
+mod walks;

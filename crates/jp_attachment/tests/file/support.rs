@@ -1,0 +1,128 @@
+//! A workspace in a temporary directory, and a store that remembers.
+
+use std::{
+    collections::HashMap,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::{Duration, SystemTime},
+};
+
+use jp_attachment::{
+    AttachError, ContentStore, Context, Declared, FileStamp, Known, Place, Resolved, canonical_path,
+    parse_input, resolve,
+};
+use jp_resource::{BlobRef, ResourceContent};
+use tempfile::TempDir;
+
+pub(crate) struct World {
+    _directory: TempDir,
+    pub(crate) outer: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) place: Place,
+    pub(crate) store: Store,
+}
+
+/// Keeps contents and remembers files.
+#[derive(Default)]
+pub(crate) struct Store {
+    pub(crate) contents: Mutex<HashMap<BlobRef, ResourceContent>>,
+    pub(crate) known: Mutex<HashMap<FileStamp, Known>>,
+}
+
+impl ContentStore for Store {
+    fn known(&self, file: &FileStamp) -> Option<Known> {
+        self.known.lock().unwrap().get(file).cloned()
+    }
+
+    fn keep(
+        &self,
+        content: &ResourceContent,
+        mime_type: &str,
+        file: Option<&FileStamp>,
+    ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
+        let blob = content.blob_ref();
+        self.contents.lock().unwrap().insert(blob, content.clone());
+        if let Some(file) = file {
+            let known = Known { blob, mime_type: mime_type.to_owned() };
+            self.known.lock().unwrap().insert(file.clone(), known);
+        }
+        Ok(blob)
+    }
+}
+
+impl World {
+    /// Makes a workspace of files, each of which holds its name; names may start with `../`.
+    pub(crate) fn new(files: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let outer = canonical_path(directory.path()).unwrap();
+        let root = outer.join("workspace");
+        fs::create_dir(&root).unwrap();
+        let place = Place {
+            root: root.clone(),
+            current_dir: root.clone(),
+            home: Some(outer.join("home")),
+            external_key: None,
+        };
+        let world = Self { _directory: directory, outer, root, place, store: Store::default() };
+        for file in files {
+            world.write(file, file);
+        }
+        world
+    }
+
+    pub(crate) fn write(&self, file: &str, content: impl AsRef<[u8]>) {
+        let path = self.root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub(crate) fn context(&self) -> Context<'_> {
+        Context::new(&self.place, &self.store, SystemTime::now() + Duration::from_secs(10))
+    }
+
+    pub(crate) fn declare(&self, inputs: &[&str]) -> Result<Vec<Declared>, AttachError> {
+        inputs.iter().map(|input| parse_input(input, &self.place)).collect()
+    }
+
+    pub(crate) fn attach(&self, inputs: &[&str]) -> Result<Resolved, AttachError> {
+        resolve(&self.declare(inputs)?, &self.context())
+    }
+
+    /// Attaches, and returns the names of the resources.
+    pub(crate) fn names(&self, inputs: &[&str]) -> Vec<String> {
+        let resolved = self.attach(inputs).unwrap_or_else(|error| panic!("{inputs:?}: {error}"));
+        names(&resolved)
+    }
+
+    /// Attaches in vain, and returns the message without the temporary directory's name.
+    pub(crate) fn error(&self, inputs: &[&str]) -> String {
+        self.shorten(&self.attach(inputs).unwrap_err().to_string())
+    }
+
+    pub(crate) fn shorten(&self, text: &str) -> String {
+        text.replace(self.outer.to_str().unwrap(), "OUTER")
+    }
+
+    pub(crate) fn notices(&self, resolved: &Resolved) -> Vec<String> {
+        resolved.notices.iter().map(|notice| self.shorten(&notice.to_string())).collect()
+    }
+
+    pub(crate) fn text(&self, blob: &BlobRef) -> String {
+        self.store.contents.lock().unwrap()[blob].as_text().unwrap().to_owned()
+    }
+}
+
+pub(crate) fn names(resolved: &Resolved) -> Vec<String> {
+    resolved.resources.iter().map(|resource| resource.name.clone().unwrap()).collect()
+}
+
+pub(crate) fn link(target: impl AsRef<Path>, link: impl AsRef<Path>) {
+    std::os::unix::fs::symlink(target, link).unwrap();
+}
+
+pub(crate) fn pipe(path: &Path) {
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, path, mode).unwrap();
+}

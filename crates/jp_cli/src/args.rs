@@ -1,0 +1,234 @@
+//! The arguments.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+
+/// A pair programmer for the command line: ask about your files, and keep what was asked.
+#[derive(Debug, Parser)]
+#[command(name = "jp", version, arg_required_else_help = true, infer_subcommands = false)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Set a configuration value: KEY=VALUE, KEY:=JSON, KEY+=VALUE, or a TOML file to load
+    #[arg(short = 'c', long = "cfg", value_name = "KEY=VALUE", global = true, action = ArgAction::Append)]
+    pub(crate) cfg: Vec<String>,
+    /// Work in the workspace at or above DIR
+    #[arg(short = 'w', long, value_name = "DIR", global = true)]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Write text, or one JSON document
+    #[arg(short = 'F', long, value_enum, default_value_t = Format::Text, global = true)]
+    pub(crate) format: Format,
+    /// Say nothing but warnings and errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    /// Say more
+    #[arg(short, long, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Store nothing
+    #[arg(long, global = true)]
+    pub(crate) no_persist: bool,
+    /// Fail where another jp is using the conversation, instead of waiting
+    #[arg(long, global = true)]
+    pub(crate) no_wait: bool,
+    /// Allow what would be asked for
+    #[arg(short, long, global = true)]
+    pub(crate) yes: bool,
+    /// Use colours
+    #[arg(long, value_enum, default_value_t = Color::Auto, global = true)]
+    pub(crate) color: Color,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Make a directory a workspace
+    Init(Init),
+    /// Send a message and show the answer
+    #[command(visible_alias = "q")]
+    Query(Query),
+    /// What is attached to a conversation
+    #[command(visible_alias = "a", subcommand)]
+    Attachment(Attachment),
+    /// The snapshots that a conversation holds
+    #[command(visible_alias = "r", subcommand)]
+    Resource(Resource),
+    /// Conversations
+    #[command(visible_alias = "c", subcommand)]
+    Conversation(Conversation),
+    /// Effective configuration
+    #[command(subcommand)]
+    Config(Config),
+    /// What is on disk
+    #[command(subcommand)]
+    Storage(Storage),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Init {
+    /// The directory; the current one if none is named
+    pub(crate) directory: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Query {
+    /// The message; piped stdin goes before it. Without either, an unanswered message is sent again
+    pub(crate) words: Vec<String>,
+    /// Start a new conversation
+    #[arg(short, long, conflicts_with = "id")]
+    pub(crate) new: bool,
+    /// Attach a file, a directory or a glob; `!PATTERN` excludes (repeat)
+    #[arg(short, long, value_name = "PATH", action = ArgAction::Append)]
+    pub(crate) attach: Vec<String>,
+    /// Ask this model
+    #[arg(short, long, value_name = "PROVIDER/NAME")]
+    pub(crate) model: Option<String>,
+    /// Continue this conversation
+    #[arg(short, long)]
+    pub(crate) id: Option<String>,
+    /// Give the new conversation a title
+    #[arg(long, requires = "new")]
+    pub(crate) title: Option<String>,
+    /// Keep the new conversation out of the workspace, for this user alone
+    #[arg(long, requires = "new")]
+    pub(crate) local: bool,
+    /// Show what would be sent, and send nothing
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// Leave out attachments that can't be read, instead of failing
+    #[arg(long)]
+    pub(crate) skip_unavailable: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Attachment {
+    /// Attach from the next message on
+    Add {
+        /// Files, directories, globs; `!PATTERN` excludes
+        #[arg(required = true)]
+        paths: Vec<String>,
+        #[command(flatten)]
+        conversation: Selected,
+    },
+    /// Attach no longer; what was sent stays in the history
+    Rm {
+        /// What `add` or `--attach` took, or what `ls` shows
+        #[arg(required = true)]
+        paths: Vec<String>,
+        #[command(flatten)]
+        conversation: Selected,
+    },
+    /// List what is attached
+    Ls {
+        #[command(flatten)]
+        conversation: Selected,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Resource {
+    /// List every snapshot
+    Ls {
+        #[command(flatten)]
+        conversation: Selected,
+    },
+    /// Write a snapshot's raw content to stdout
+    Show {
+        /// The URI, or the name that `ls` shows
+        uri: String,
+        /// Which one: its number among the URI's versions, from 1, or the start of its checksum; the newest if none is named
+        #[arg(long, value_name = "N|CHECKSUM")]
+        version: Option<String>,
+        #[command(flatten)]
+        conversation: Selected,
+    },
+}
+
+/// Which conversation.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Selected {
+    /// The conversation; the current one if none is named
+    #[arg(short, long)]
+    pub(crate) id: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Conversation {
+    /// List conversations, newest first
+    Ls,
+    /// Show what there is to know of a conversation
+    Show {
+        /// The conversation; the current one if none is named
+        id: Option<String>,
+        /// Show the paths of all files that it needs, one a line, for `git add`
+        #[arg(long)]
+        files: bool,
+    },
+    /// Write a conversation as text
+    Print {
+        /// The conversation; the current one if none is named
+        id: Option<String>,
+        /// These turns only: N, A..B, A.. or ..B
+        #[arg(long, value_name = "A..B")]
+        turn: Option<String>,
+    },
+    /// Make a conversation the current one
+    Use {
+        /// The conversation
+        id: String,
+    },
+    /// Copy a conversation, or its last turns, to a new one, and make that the current one
+    Fork {
+        /// The conversation; the current one if none is named
+        id: Option<String>,
+        /// Keep the last N turns only
+        #[arg(long, value_name = "N")]
+        turns: Option<usize>,
+        /// Title of the copy
+        #[arg(long)]
+        title: Option<String>,
+    },
+    /// Remove conversations
+    Rm {
+        /// The conversations
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Config {
+    /// Show every value with where it comes from
+    Show {
+        /// Only this key and those below it
+        key: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Storage {
+    /// Show what is kept, and how large it is
+    Status,
+    /// Verify every conversation and every blob
+    Check,
+}

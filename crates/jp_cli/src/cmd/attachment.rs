@@ -1,0 +1,190 @@
+//! `jp attachment`.
+
+use jp_conversation::{
+    ConfigDelta, Declaration, Event, EventKind, Stream,
+    resolution::{self, Change},
+};
+use jp_resource::Snapshot;
+use jp_storage::Conversation;
+use serde_json::{Value, json};
+
+use super::query::{
+    declarations::{configured, place, resolving},
+    locking,
+    resolve::{Keeper, parse, resolve, stored_forms},
+};
+use crate::{
+    args::Attachment,
+    error::{Code, Failure},
+    output::table,
+    size,
+    workspace::{Context, Found},
+};
+
+pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, Failure> {
+    match command {
+        Attachment::Add { paths, conversation } => add(context, conversation.id.as_deref(), &paths),
+        Attachment::Rm { paths, conversation } => remove(context, conversation.id.as_deref(), &paths),
+        Attachment::Ls { conversation } => list(context, conversation.id.as_deref()),
+    }
+}
+
+/// Declares files; those outside the workspace are read now, as they can't be found again later.
+fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
+    let found = context.selected(id)?;
+    let config = context.config(None, &[])?;
+    let place = place(context, &config)?;
+    let (outside, inside): (Vec<_>, Vec<_>) = parse(paths, &place)?
+        .into_iter()
+        .partition(|declared| declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).is_external()));
+    let batch = found.store.batch();
+    let stamps = context.workspace.stamps();
+    let keeper = Keeper { batch: &batch, stamps: &stamps };
+    let resolving = resolving(&config, &place, &keeper, false);
+    let attachments = resolve(context, resolution::Plan::default(), outside, &resolving)?;
+    let mut added = stored_forms(&inside);
+    added.extend(attachments.delivered.into_iter().map(|delivered| delivered.declaration));
+    let mut delta = Change { add: added.clone(), ..Change::default() }.into_delta();
+    delta.resources = attachments.snapshots;
+    record(context, &found, delta, batch)?;
+    if context.output.is_json() {
+        context.output.json(&json!({"added": added}))?;
+    } else {
+        for declaration in added {
+            context.output.status(&format!("{declaration} is attached from the next message on."));
+        }
+    }
+    Ok(Code::Done)
+}
+
+fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
+    let found = context.selected(id)?;
+    let conversation = context.read(&found)?;
+    let place = place(context, &context.config(None, &[])?)?;
+    let declared = resolution::effective(&conversation.stream, &configured(context, Some(&conversation))?);
+    let mut removed = Vec::new();
+    for path in paths {
+        let meant = jp_attachment::possible_declarations(path, &place);
+        let is_meant = |declaration: &&Declaration| {
+            let named = named(&conversation.stream, declaration);
+            meant.iter().any(|text| text == declaration.as_str()) || named.is_some_and(|name| name == path)
+        };
+        let matches: Vec<_> = declared.iter().filter(is_meant).cloned().collect();
+        if matches.is_empty() {
+            return Err(Failure::new(format!("{path} is not attached to conversation {}", found.located.id))
+                .with_hint("`jp attachment ls` lists what is."));
+        }
+        removed.extend(matches);
+    }
+    let delta = Change { remove: removed.clone(), ..Change::default() }.into_delta();
+    record(context, &found, delta, found.store.batch())?;
+    if context.output.is_json() {
+        context.output.json(&json!({"removed": removed}))?;
+    } else {
+        for declaration in removed {
+            context.output.status(&format!("{declaration} is attached no longer; what was sent stays in the history."));
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// Returns what a declaration of one file outside the workspace is called.
+fn named<'s>(stream: &'s Stream, declaration: &Declaration) -> Option<&'s str> {
+    let snapshot = resolution::newest_snapshot(stream, declaration.as_str())?;
+    snapshot.name.as_deref().filter(|_| declaration.is_external())
+}
+
+/// Appends a change of configuration, under the conversation's lock.
+fn record(
+    context: &Context<'_>,
+    found: &Found,
+    delta: ConfigDelta,
+    batch: jp_storage::Batch,
+) -> Result<(), Failure> {
+    if context.global.no_persist {
+        context.output.status("Nothing was stored.");
+        return Ok(());
+    }
+    let lock = locking::acquire(context, found)?;
+    let conversation: Conversation = found.store.read(&found.located)?;
+    let event = Event::new(context.now(), EventKind::ConfigDelta(delta));
+    found.store.writer(&conversation, lock).append(vec![event], batch)?;
+    Ok(())
+}
+
+/// A declaration, and the newest snapshot of one thing that it gave.
+struct Row<'a> {
+    declaration: &'a Declaration,
+    newest: Option<(usize, &'a Snapshot)>,
+}
+
+fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
+    let found = match (id, context.current()?) {
+        (None, found) => found,
+        (Some(id), _) => Some(context.selected(Some(id))?),
+    };
+    let conversation = found.as_ref().map(|found| context.read(found)).transpose()?;
+    let declared = configured(context, conversation.as_ref())?;
+    let stream = conversation.map(|conversation| conversation.stream).unwrap_or_default();
+    let declared = resolution::effective(&stream, &declared);
+    let rows: Vec<_> = declared.iter().flat_map(|declaration| rows(&stream, declaration)).collect();
+    if context.output.is_json() {
+        context.output.json(&rows.iter().map(document).collect::<Vec<_>>())?;
+        return Ok(Code::Done);
+    }
+    let line = |row: &Row<'_>| {
+        let (turn, size, name, uri) = match row.newest {
+            Some((0, snapshot)) => ("not sent yet".to_owned(), size::bytes(snapshot.blob_ref().size), snapshot.label(), snapshot.uri.as_str()),
+            Some((turn, snapshot)) => (format!("turn {turn}"), size::bytes(snapshot.blob_ref().size), snapshot.label(), snapshot.uri.as_str()),
+            None if row.declaration.is_exclude() => ("-".to_owned(), String::new(), row.declaration.as_str(), ""),
+            None => ("not sent yet".to_owned(), String::new(), row.declaration.as_str(), ""),
+        };
+        vec![kind(row.declaration).to_owned(), turn, size, name.to_owned(), uri.to_owned()]
+    };
+    table(&rows.iter().map(line).collect::<Vec<_>>()).iter().try_for_each(|line| context.output.line(line.trim_end()))?;
+    if rows.is_empty() {
+        context.output.status("Nothing is attached.");
+    }
+    Ok(Code::Done)
+}
+
+fn rows<'a>(stream: &'a Stream, declaration: &'a Declaration) -> Vec<Row<'a>> {
+    let delivered = stream.requests().flat_map(|(turn, request)| {
+        let is_meant = request.delivered.iter().filter(|delivered| delivered.declaration == *declaration);
+        is_meant.map(move |delivered| (turn, request, delivered))
+    });
+    let Some((turn, request, delivered)) = delivered.last() else {
+        let kept = resolution::newest_snapshot(stream, declaration.as_str()).map(|snapshot| (0, snapshot));
+        return vec![Row { declaration, newest: kept }];
+    };
+    let snapshots = delivered.resources.iter().filter_map(|index| request.resources.get(*index));
+    snapshots.map(|snapshot| Row { declaration, newest: Some((turn, snapshot)) }).collect()
+}
+
+fn document(row: &Row<'_>) -> Value {
+    let (turn, snapshot) = row.newest.unzip();
+    json!({
+        "declaration": row.declaration,
+        "kind": kind(row.declaration),
+        "uri": snapshot.map(|snapshot| &snapshot.uri),
+        "name": snapshot.and_then(|snapshot| snapshot.name.as_ref()),
+        "size": snapshot.map(|snapshot| snapshot.blob_ref().size),
+        "turn": turn.filter(|turn| *turn > 0),
+    })
+}
+
+fn kind(declaration: &Declaration) -> &'static str {
+    let scheme = declaration.as_str().split(':').next().unwrap_or_default();
+    match scheme {
+        _ if declaration.is_exclude() => "exclude",
+        "external" => "external",
+        "http" | "https" => "url",
+        "cmd" => "command",
+        "data" => "data",
+        "stdin" => "stdin",
+        "clip" => "clipboard",
+        "bear" => "note",
+        _ if scheme.starts_with("mcp+") => "mcp",
+        _ => "workspace",
+    }
+}

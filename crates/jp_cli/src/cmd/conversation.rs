@@ -1,0 +1,244 @@
+//! `jp conversation`.
+
+mod print;
+
+use jp_conversation::{ConfigDelta, Event, EventKind, Stream, resolution};
+use jp_storage::{Conversation, ConversationId, Summary, lock::TryLock};
+use serde_json::{Value, json};
+
+use super::query::{declarations::configured, locking};
+use crate::{
+    args,
+    error::{Code, Failure},
+    output::table,
+    size,
+    workspace::{Context, Found},
+};
+
+pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<Code, Failure> {
+    match command {
+        args::Conversation::Ls => list(context),
+        args::Conversation::Show { id, files: true } => show_files(context, id.as_deref()),
+        args::Conversation::Show { id, files: false } => show(context, id.as_deref()),
+        args::Conversation::Print { id, turn } => print::run(context, id.as_deref(), turn.as_deref()),
+        args::Conversation::Use { id } => make_current(context, &id),
+        args::Conversation::Fork { id, turns, title } => fork(context, id.as_deref(), turns, title.as_deref()),
+        args::Conversation::Rm { ids } => remove(context, &ids),
+    }
+}
+
+fn list(context: &Context<'_>) -> Result<Code, Failure> {
+    let conversations = context.conversations()?;
+    let current = context.current()?.map(|found| found.located.id);
+    let mut index = context.workspace.index();
+    let rows: Vec<_> = conversations.iter().map(|found| (found, index.summary(&found.located))).collect();
+    let located: Vec<_> = conversations.iter().map(|found| found.located.clone()).collect();
+    if let Err(error) = index.save(&located) {
+        context.output.detail(&format!("the index of conversations was not saved: {error}"));
+    }
+    if context.output.is_json() {
+        let document = |(found, summary): &(&Found, Summary)| describe(found, summary, current);
+        context.output.json(&rows.iter().map(document).collect::<Vec<_>>())?;
+        return Ok(Code::Done);
+    }
+    let row = |(found, summary): &(&Found, Summary)| {
+        let mark = if Some(found.located.id) == current { "*" } else { " " };
+        let turns = summary.turns.map_or("unreadable".to_owned(), |turns| size::count(turns, "turn"));
+        let local = if found.is_local { " (local)" } else { "" };
+        let title = summary.title.as_deref().unwrap_or("(no title)");
+        vec![format!("{mark} {}", found.located.id), turns, used(summary), format!("{title}{local}")]
+    };
+    table(&rows.iter().map(row).collect::<Vec<_>>()).iter().try_for_each(|line| context.output.line(line))?;
+    if rows.is_empty() {
+        context.output.status("There are no conversations yet.");
+        context.output.hint("`jp query --new \"your question\"` starts one.");
+    }
+    Ok(Code::Done)
+}
+
+fn used(summary: &Summary) -> String {
+    let time = summary.last_activated_at.as_deref().and_then(|time| time.parse::<jiff::Timestamp>().ok());
+    time.map_or_else(String::new, |time| {
+        time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+    })
+}
+
+fn describe(found: &Found, summary: &Summary, current: Option<ConversationId>) -> Value {
+    json!({
+        "id": found.located.id.to_string(),
+        "title": summary.title,
+        "turns": summary.turns,
+        "created_at": found.located.id.created_at().map(|time| time.to_string()),
+        "last_activated_at": summary.last_activated_at,
+        "current": Some(found.located.id) == current,
+        "local": found.is_local,
+    })
+}
+
+fn show(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
+    let found = context.selected(id)?;
+    let conversation = context.read(&found)?;
+    let summary = summary(&conversation);
+    let snapshots = super::resource::attached(&conversation.stream).count();
+    let declared = resolution::effective(&conversation.stream, &configured(context, Some(&conversation))?);
+    let usage = totals(&conversation.stream);
+    if context.output.is_json() {
+        let current = context.current()?.map(|found| found.located.id);
+        let mut document = describe(&found, &summary, current);
+        document["attachments"] = json!(declared);
+        document["resources"] = json!(snapshots);
+        document["usage"] = usage;
+        context.output.json(&document)?;
+        return Ok(Code::Done);
+    }
+    let rows = [
+        ("id", found.located.id.to_string()),
+        ("title", summary.title.clone().unwrap_or_else(|| "(none)".to_owned())),
+        ("turns", summary.turns.unwrap_or_default().to_string()),
+        ("last used", used(&summary)),
+        ("kept", if found.is_local { "for this user".to_owned() } else { "in the workspace".to_owned() }),
+        ("attached", declared.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+        ("resources", size::count(snapshots, "snapshot")),
+        ("tokens", usage_line(&usage)),
+    ];
+    let rows: Vec<_> = rows.into_iter().map(|(key, value)| vec![key.to_owned(), value]).collect();
+    table(&rows).iter().try_for_each(|line| context.output.line(line))?;
+    Ok(Code::Done)
+}
+
+fn summary(conversation: &Conversation) -> Summary {
+    Summary {
+        title: conversation.metadata.title().map(str::to_owned),
+        turns: Some(conversation.stream.turns().len()),
+        last_activated_at: conversation.metadata.last_activated_at().map(|time| time.to_string()),
+    }
+}
+
+/// Adds up the providers' own figures; one that no provider gave is absent.
+fn totals(stream: &Stream) -> Value {
+    let mut totals = serde_json::Map::new();
+    for event in stream.events() {
+        let EventKind::Usage(usage) = &event.kind else { continue };
+        let figures = [
+            ("input", usage.input),
+            ("cached_read", usage.cached_read),
+            ("cached_write", usage.cached_write),
+            ("output", usage.output),
+            ("reasoning", usage.reasoning),
+        ];
+        for (key, tokens) in figures.into_iter().filter_map(|(key, tokens)| Some((key, tokens?))) {
+            let sum = totals.get(key).and_then(Value::as_u64).unwrap_or_default() + tokens;
+            totals.insert(key.to_owned(), sum.into());
+        }
+    }
+    Value::Object(totals)
+}
+
+fn usage_line(usage: &Value) -> String {
+    let figures = usage.as_object().into_iter().flatten();
+    let figure = |(key, tokens): (&String, &Value)| {
+        format!("{} {}", size::thousands(tokens.as_u64().unwrap_or_default()), key.replace('_', " "))
+    };
+    let line = figures.map(figure).collect::<Vec<_>>().join(", ");
+    if line.is_empty() { "not known".to_owned() } else { line }
+}
+
+fn show_files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
+    let found = context.selected(id)?;
+    let conversation = context.read(&found)?;
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(&found.located.directory)? {
+        paths.push(entry?.path());
+    }
+    paths.sort();
+    let blobs = conversation.stream.events().iter().flat_map(Event::blobs);
+    let checksums: std::collections::BTreeSet<_> = blobs.map(|blob| blob.checksum).collect();
+    paths.extend(checksums.iter().map(|checksum| found.store.blobs().path(checksum)));
+    let current_dir = std::fs::canonicalize(&context.environment.current_dir)?;
+    let shown = |path: &std::path::PathBuf| path.strip_prefix(&current_dir).unwrap_or(path).display().to_string();
+    let paths: Vec<_> = paths.iter().map(shown).collect();
+    if context.output.is_json() {
+        context.output.json(&paths)?;
+    } else {
+        paths.iter().try_for_each(|path| context.output.line(path))?;
+    }
+    Ok(Code::Done)
+}
+
+fn make_current(context: &Context<'_>, id: &str) -> Result<Code, Failure> {
+    let found = context.selected(Some(id))?;
+    let conversation = context.read(&found)?;
+    context.sessions().set_current(found.located.id)?;
+    if context.output.is_json() {
+        context.output.json(&json!({"id": found.located.id.to_string()}))?;
+    } else {
+        let title = conversation.metadata.title().unwrap_or("(no title)");
+        context.output.status(&format!("Conversation {} is the current one: {title}", found.located.id));
+    }
+    Ok(Code::Done)
+}
+
+fn fork(
+    context: &Context<'_>,
+    id: Option<&str>,
+    turns: Option<usize>,
+    title: Option<&str>,
+) -> Result<Code, Failure> {
+    let found = context.selected(id)?;
+    let conversation = context.read(&found)?;
+    let kept = conversation.stream.kept_by_fork(turns.unwrap_or(usize::MAX));
+    let title = title.or_else(|| conversation.metadata.title());
+    let now = context.now();
+    let mut writer = found.store.start(title, now)?;
+    found.store.copy_events(&found.located, &kept, &mut writer)?;
+    if let Some(delta) = carried_snapshots(context, &conversation, &kept)? {
+        let event = Event::new(now, EventKind::ConfigDelta(delta));
+        writer.append(vec![event], found.store.batch())?;
+    }
+    context.sessions().set_current(writer.id())?;
+    let turns = turns_of(&conversation.stream, &kept);
+    if context.output.is_json() {
+        context.output.json(&json!({"id": writer.id().to_string(), "from": found.located.id.to_string(), "turns": turns}))?;
+    } else {
+        context.output.line(&writer.id().to_string())?;
+        let turns = size::count(turns, "turn");
+        context.output.status(&format!("Forked {} with {turns}; {} is the current conversation.", found.located.id, writer.id()));
+    }
+    Ok(Code::Done)
+}
+
+fn turns_of(stream: &Stream, kept: &[usize]) -> usize {
+    kept.iter().filter(|index| matches!(stream.events()[**index].kind, EventKind::ChatRequest(_))).count()
+}
+
+/// Finds the snapshots of files outside the workspace that a fork declares and no longer holds: they
+/// can't be resolved again, so the fork takes the newest along.
+fn carried_snapshots(
+    context: &Context<'_>,
+    conversation: &Conversation,
+    kept: &[usize],
+) -> Result<Option<ConfigDelta>, Failure> {
+    let events = kept.iter().map(|index| conversation.stream.events()[*index].clone()).collect();
+    let plan = resolution::plan(&Stream::from_events(events), &configured(context, Some(conversation))?, &[]);
+    let snapshot = |declaration: &jp_conversation::Declaration| {
+        resolution::newest_snapshot(&conversation.stream, declaration.as_str()).cloned()
+    };
+    let resources: Vec<_> = plan.lost.iter().filter_map(snapshot).collect();
+    Ok((!resources.is_empty()).then(|| ConfigDelta { resources, ..ConfigDelta::default() }))
+}
+
+fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
+    let found: Vec<_> = ids.iter().map(|id| context.selected(Some(id))).collect::<Result<_, _>>()?;
+    for found in &found {
+        let lock = match found.store.try_lock(found.located.id)? {
+            TryLock::Acquired(lock) => lock,
+            TryLock::Held(held) => return Err(locking::in_use(found.located.id, &held)),
+        };
+        found.store.remove(&found.located, lock)?;
+        context.output.status(&format!("Removed conversation {}.", found.located.id));
+    }
+    if context.output.is_json() {
+        context.output.json(&json!({"removed": ids}))?;
+    }
+    Ok(Code::Done)
+}

@@ -1,0 +1,161 @@
+//! `jp conversation print`: a conversation as Markdown.
+
+use std::{fmt::Write as _, ops::RangeInclusive};
+
+use jp_conversation::{Event, EventKind, ResponseContent, ToolCallResponse};
+use jp_resource::Payload;
+use jp_storage::Store;
+use jp_tool::StoredBlock;
+use serde_json::{Value, json};
+
+use crate::{
+    cmd::resource::{Attached, describe},
+    error::{Code, Failure},
+    size,
+    workspace::Context,
+};
+
+pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) -> Result<Code, Failure> {
+    let found = context.selected(id)?;
+    let conversation = context.read(&found)?;
+    let all = conversation.stream.turns();
+    let wanted = turns.map_or(Ok(1..=all.len()), |text| parse_range(text, all.len()))?;
+    let mut documents = Vec::new();
+    for turn in all.iter().filter(|turn| wanted.contains(&turn.number)) {
+        let events = &conversation.stream.events()[turn.events.clone()];
+        if context.output.is_json() {
+            let events = events.iter().filter_map(|event| document(turn.number, event, &found.store).transpose());
+            documents.push(json!({"turn": turn.number, "events": events.collect::<Result<Vec<_>, _>>()?}));
+        } else {
+            for event in events {
+                context.output.text(&markdown(turn.number, event, &found.store)?)?;
+            }
+        }
+    }
+    if context.output.is_json() {
+        let title = conversation.metadata.title();
+        context.output.json(&json!({"id": conversation.id.to_string(), "title": title, "turns": documents}))?;
+    }
+    Ok(Code::Done)
+}
+
+/// Reads `N`, `A..B` (inclusive), `A..` or `..B`.
+fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usize>, Failure> {
+    let number = |text: &str, default: usize| if text.is_empty() { Some(default) } else { text.parse().ok() };
+    let range = match text.split_once("..") {
+        None => number(text, 0).map(|turn| turn..=turn),
+        Some((first, end)) => number(first, 1).zip(number(end, last)).map(|(first, end)| first..=end),
+    };
+    let range = range.filter(|range| *range.start() >= 1 && range.start() <= range.end());
+    let range = range.ok_or_else(|| Failure::usage(format!("`--turn {text}` is no range of turns: N, A..B, A.. or ..B")))?;
+    if *range.start() > last {
+        return Err(Failure::new(format!("there is no turn {}: the conversation has {}", range.start(), size::count(last, "turn"))));
+    }
+    Ok(range)
+}
+
+fn markdown(turn: usize, event: &Event, store: &Store) -> Result<String, Failure> {
+    let mut text = String::new();
+    match &event.kind {
+        EventKind::ChatRequest(request) => {
+            writeln!(text, "## Turn {turn}\n\n{}\n", request.content.trim_end())?;
+            for snapshot in &request.resources {
+                let bytes = size::bytes(snapshot.blob_ref().size);
+                writeln!(text, "- attached: {} ({bytes}) <{}>", snapshot.label(), snapshot.uri)?;
+            }
+            if !request.resources.is_empty() {
+                text.push('\n');
+            }
+        }
+        EventKind::ChatResponse(response) => {
+            match &response.content {
+                ResponseContent::Message(message) => writeln!(text, "{}\n", message.trim_end())?,
+                ResponseContent::Reasoning(reasoning) => {
+                    let quoted = reasoning.trim().lines().map(|line| format!("> {line}\n")).collect::<String>();
+                    writeln!(text, "{quoted}")?;
+                }
+            }
+            if let Some(reason) = &response.incomplete {
+                writeln!(text, "*(incomplete: {reason})*\n")?;
+            }
+        }
+        EventKind::ToolCallRequest(call) => {
+            writeln!(text, "### Tool call: {}\n\n```json\n{}\n```\n", call.name, serde_json::to_string_pretty(&call.arguments)?)?;
+        }
+        EventKind::ToolCallResponse(response) => {
+            let heading = if response.is_error { "Tool error" } else { "Tool result" };
+            writeln!(text, "### {heading}\n\n{}\n", result_text(response, store)?.trim_end())?;
+        }
+        _ => {}
+    }
+    Ok(text)
+}
+
+fn document(turn: usize, event: &Event, store: &Store) -> Result<Option<Value>, Failure> {
+    let timestamp = event.timestamp.to_string();
+    let document = match &event.kind {
+        EventKind::ChatRequest(request) => {
+            let resources: Vec<_> = request.resources.iter().map(|snapshot| describe(&Attached { turn, snapshot })).collect();
+            json!({"type": "chat_request", "timestamp": timestamp, "content": request.content, "resources": resources})
+        }
+        EventKind::ChatResponse(response) => {
+            let mut document = serde_json::to_value(response)?;
+            document["type"] = "chat_response".into();
+            document["timestamp"] = timestamp.into();
+            document
+        }
+        EventKind::ToolCallRequest(call) => {
+            json!({"type": "tool_call_request", "timestamp": timestamp, "id": call.id, "name": call.name, "arguments": call.arguments})
+        }
+        EventKind::ToolCallResponse(response) => {
+            json!({"type": "tool_call_response", "timestamp": timestamp, "id": response.id, "is_error": response.is_error, "text": result_text(response, store)?})
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(document))
+}
+
+/// Renders a tool's result as a model is shown it.
+fn result_text(response: &ToolCallResponse, store: &Store) -> Result<String, Failure> {
+    let mut texts = Vec::new();
+    for block in &response.content {
+        texts.push(match block {
+            StoredBlock::Text { text, .. } => payload_text(text, store)?,
+            StoredBlock::Resource { resource, .. } => match &resource.formatted {
+                Some(formatted) => payload_text(formatted, store)?,
+                None => {
+                    let bytes = crate::cmd::resource::read_content(store, resource)?;
+                    match String::from_utf8(bytes) {
+                        Ok(content) => jp_conversation::view::resource_block(resource, &content),
+                        Err(error) => format!("[{}: {} bytes]", resource.uri, error.as_bytes().len()),
+                    }
+                }
+            },
+            StoredBlock::Image(media) | StoredBlock::Audio(media) => format!("[{}]", media.mime_type),
+            StoredBlock::Question { question } => question.text.clone(),
+        });
+    }
+    Ok(texts.join("\n"))
+}
+
+fn payload_text(text: &Payload<String>, store: &Store) -> Result<String, Failure> {
+    match text {
+        Payload::Inline(text) => Ok(text.clone()),
+        Payload::Stored(blob) => Ok(String::from_utf8_lossy(&store.blobs().read(blob)?).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_turns_are_inclusive() {
+        for (text, range) in [("2", 2..=2), ("1..2", 1..=2), ("2..", 2..=3), ("..2", 1..=2), ("3..9", 3..=9)] {
+            assert_eq!(parse_range(text, 3).unwrap(), range);
+        }
+        for text in ["", "0", "2..1", "x", "4"] {
+            assert!(parse_range(text, 3).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `jp query`: from the arguments to the answer, in the order in which it happens.
+
+mod answer;
+mod contents;
+pub(crate) mod declarations;
+mod explain;
+pub(crate) mod locking;
+mod message;
+mod model;
+mod prepare;
+pub(crate) mod resolve;
+
+use jp_config::Resolved;
+use jp_conversation::{Event, Stream};
+use jp_storage::{Conversation, Writer};
+
+use self::{contents::Scratch, prepare::Prepared};
+use crate::{
+    args::Query,
+    error::{Code, Failure},
+    workspace::{Context, Found},
+};
+
+pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> {
+    let message = message::compose(&query, context)?;
+    let target = Target::open(&query, context)?;
+    let config = target.config(&query, context)?;
+    warn_of_unknown_keys(context, &config);
+    // Without a model there is no use in resolving or storing anything.
+    let model = if query.explain { model::configured(&config)? } else { Some(model::choose(&config)?) };
+
+    let persists = !query.explain && !context.global.no_persist;
+    let scratch = if persists { None } else { Some(Scratch::new()?) };
+    let store = target.store(context);
+    let prepared = prepare::prepare(&query, context, &target, &config, message, scratch.as_ref())?;
+    let (stream, mut writer) = if persists {
+        record(context, target, prepared)?
+    } else {
+        (prepared.into_stream(target.stream())?, None)
+    };
+    let asked = Asked { context, config: &config, store, scratch: scratch.as_ref(), stream };
+    match model {
+        model if query.explain => explain::run(&asked, model.as_ref()),
+        Some(model) => answer::run(asked, &model, writer.as_mut()),
+        None => unreachable!("a query that is sent has a model: `choose` gave one"),
+    }
+}
+
+/// A conversation whose newest request is to be answered.
+struct Asked<'a> {
+    context: &'a Context<'a>,
+    config: &'a Resolved,
+    store: jp_storage::Store,
+    /// Where the content is of a query that stores nothing.
+    scratch: Option<&'a Scratch>,
+    stream: Stream,
+}
+
+/// The conversation that a query goes to.
+enum Target {
+    /// A new one.
+    New { is_local: bool, title: Option<String> },
+    /// One that is there; locked unless nothing is stored.
+    Existing { found: Found, conversation: Box<Conversation>, lock: Option<jp_storage::lock::Lock> },
+}
+
+impl Target {
+    fn open(query: &Query, context: &Context<'_>) -> Result<Self, Failure> {
+        let new = || Self::New { is_local: query.local, title: query.title.clone() };
+        let found = match (query.new, &query.id) {
+            (true, _) => return Ok(new()),
+            (false, Some(id)) => context.selected(Some(id))?,
+            (false, None) => match context.current()? {
+                Some(found) => found,
+                None => return Ok(new()),
+            },
+        };
+        let persists = !query.explain && !context.global.no_persist;
+        let lock = if persists { Some(locking::acquire(context, &found)?) } else { None };
+        let conversation = Box::new(context.read(&found)?);
+        Ok(Self::Existing { found, conversation, lock })
+    }
+
+    fn conversation(&self) -> Option<&Conversation> {
+        match self {
+            Self::New { .. } => None,
+            Self::Existing { conversation, .. } => Some(conversation),
+        }
+    }
+
+    fn config(&self, query: &Query, context: &Context<'_>) -> Result<Resolved, Failure> {
+        let model = query.model.as_deref().map(|model| ("--model", "assistant.model.id", model));
+        context.config(self.conversation(), &Vec::from_iter(model))
+    }
+
+    fn stream(&self) -> Stream {
+        self.conversation().map_or_else(Stream::default, |conversation| conversation.stream.clone())
+    }
+
+    fn store(&self, context: &Context<'_>) -> jp_storage::Store {
+        match self {
+            Self::New { is_local, .. } => context.store(*is_local),
+            Self::Existing { found, .. } => found.store.clone(),
+        }
+    }
+}
+
+/// Stores what was prepared, durably; returns the conversation with it, and its writer.
+fn record(
+    context: &Context<'_>,
+    target: Target,
+    prepared: Prepared,
+) -> Result<(Stream, Option<Writer>), Failure> {
+    let now = context.now();
+    let Prepared { kinds, batch, .. } = prepared;
+    let events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
+    let (mut stream, mut writer) = match target {
+        Target::New { is_local, title } => {
+            let title = title.or_else(|| events.iter().find_map(message::title));
+            (Stream::default(), context.store(is_local).start(title.as_deref(), now)?)
+        }
+        Target::Existing { found, conversation, lock } => {
+            let lock = lock.ok_or_else(|| Failure::new("the conversation is not locked"))?;
+            let mut writer = found.store.writer(&conversation, lock);
+            writer.activate(now)?;
+            (conversation.stream, writer)
+        }
+    };
+    if !events.is_empty() {
+        writer.append(events, batch)?.into_iter().for_each(|event| stream.push(event));
+    }
+    if let Err(error) = context.sessions().set_current(writer.id()) {
+        context.output.warn(&format!("the current conversation was not remembered: {error}"));
+    }
+    Ok((stream, Some(writer)))
+}
+
+fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {
+    let is_ours = |layer: &jp_config::Layer| *layer != jp_config::Layer::Conversation;
+    for (key, layer) in config.unknown.iter().filter(|(_, layer)| is_ours(layer)) {
+        context.output.warn(&format!("unknown key `{key}` in {layer}: it has no effect"));
+    }
+}
+
+/// Returns the request that is to be answered, with its turn.
+fn newest_request(stream: &Stream) -> Option<(usize, &jp_conversation::ChatRequest)> {
+    stream.requests().last()
+}

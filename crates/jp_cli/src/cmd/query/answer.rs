@@ -1,0 +1,260 @@
+//! Sending the request, showing the answer and keeping it.
+
+use std::io::Write as _;
+
+use jp_conversation::{Event, EventKind, ResponseContent, Usage, view};
+use jp_llm::{Body, Capabilities, Client, Note, Request, chat};
+use jp_storage::Writer;
+use jp_turn::{Delta, Outcome, Turn, TurnEvent};
+use serde_json::{Value, json};
+
+use super::{Asked, contents::contents, model::Model};
+use crate::{
+    cmd::resource::{Attached, describe},
+    error::{Code, Failure, chain},
+    output::{Output, table},
+    size,
+    workspace::Context,
+};
+
+pub(super) fn run(asked: Asked<'_>, model: &Model, writer: Option<&mut Writer>) -> Result<Code, Failure> {
+    let runtime = runtime()?;
+    let thread = view::thread(&asked.stream);
+    let (body, notes) = encode(&asked, &thread, &model.endpoint.model)?;
+    notes.iter().for_each(|note| asked.context.output.warn(&note.to_string()));
+    let id = writer.as_ref().map(|writer| writer.id().to_string());
+    let mut keeper = Keeper { context: asked.context, writer, kept: Vec::new(), failure: None, is_shown: false };
+    let outcome = runtime.block_on(async {
+        let client = Client::new(model.endpoint.clone())?;
+        let turn = Turn { client: &client, body: &body, model: &model.label };
+        Ok::<_, Failure>(jp_turn::run(turn, interrupted(), &mut |event| keeper.take(event)).await)
+    })?;
+    keeper.end_line()?;
+    if let Some(failure) = keeper.failure.take() {
+        return Err(failure);
+    }
+    let kept = std::mem::take(&mut keeper.kept);
+    finish(&asked, model, id.as_deref(), &kept, outcome)
+}
+
+/// Makes what runs asynchronous work: one thread, for what waits on a network.
+pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()
+}
+
+/// Writes the request's body; says what the model can't be shown.
+pub(super) fn encode(
+    asked: &Asked<'_>,
+    thread: &view::Thread<'_>,
+    model: &str,
+) -> Result<(Body, Vec<Note>), Failure> {
+    let capabilities = Capabilities { images: true, files: false };
+    let system = asked.config.config.assistant.system_prompt.as_deref();
+    let request = Request { model, system, thread, capabilities };
+    let mut contents = contents(thread, &asked.store, asked.scratch);
+    Ok(Body::new(|out| chat::encode(&request, &mut contents, out))?)
+}
+
+/// Returns a body's bytes.
+pub(super) fn bytes(body: &Body) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    body.chunks().try_for_each(|chunk| bytes.write_all(&chunk?))?;
+    Ok(bytes)
+}
+
+/// Shows what arrives and appends it to the conversation.
+struct Keeper<'a> {
+    context: &'a Context<'a>,
+    writer: Option<&'a mut Writer>,
+    kept: Vec<EventKind>,
+    /// The first thing that went wrong here; the answer is received to its end all the same.
+    failure: Option<Failure>,
+    /// Whether a line of the answer is open.
+    is_shown: bool,
+}
+
+impl Keeper<'_> {
+    fn take(&mut self, event: TurnEvent<'_>) {
+        let taken = match event {
+            TurnEvent::Delta(Delta::Text(text)) => self.show(text),
+            TurnEvent::Delta(Delta::Reasoning(text)) => {
+                self.context.output.reasoning(text);
+                Ok(())
+            }
+            TurnEvent::Retry(notice) => {
+                self.context.output.status(&format!("{notice}"));
+                Ok(())
+            }
+            TurnEvent::Notice(notice) => {
+                self.context.output.warn(notice);
+                Ok(())
+            }
+            TurnEvent::Record(kind) => self.record(kind),
+        };
+        if let Err(failure) = taken {
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    fn show(&mut self, text: &str) -> Result<(), Failure> {
+        if self.context.output.is_json() {
+            return Ok(());
+        }
+        self.is_shown = !text.ends_with('\n');
+        self.context.output.text(text)
+    }
+
+    fn record(&mut self, kind: EventKind) -> Result<(), Failure> {
+        let event = Event::new(self.context.now(), kind.clone());
+        self.kept.push(kind);
+        let Some(writer) = self.writer.as_mut() else { return Ok(()) };
+        let batch = writer.batch();
+        writer.append(vec![event], batch)?;
+        Ok(())
+    }
+
+    fn end_line(&mut self) -> Result<(), Failure> {
+        if std::mem::take(&mut self.is_shown) { self.context.output.line("") } else { Ok(()) }
+    }
+}
+
+fn finish(
+    asked: &Asked<'_>,
+    model: &Model,
+    id: Option<&str>,
+    kept: &[EventKind],
+    outcome: Outcome,
+) -> Result<Code, Failure> {
+    let output = asked.context.output;
+    let (code, failure) = match outcome {
+        Outcome::Done { .. } => (Code::Done, None),
+        Outcome::Interrupted => (Code::Interrupted, Some(Failure::new("interrupted"))),
+        Outcome::Failed(error) => (Code::Failed, Some(request_failure(&error))),
+    };
+    let has_answer = kept.iter().any(|kind| matches!(kind, EventKind::ChatResponse(_)));
+    if output.is_json() && failure.is_none() {
+        output.json(&document(asked, model, id, kept))?;
+    }
+    if has_answer && !output.is_json() {
+        summarise(asked, id, kept);
+    }
+    let Some(mut failure) = failure else { return Ok(code) };
+    failure.code = code;
+    if id.is_some() {
+        failure.hints.push(if has_answer {
+            "what arrived of the answer is kept.".to_owned()
+        } else {
+            "the message is kept: `jp query` without words sends it again.".to_owned()
+        });
+    }
+    Err(failure)
+}
+
+fn request_failure(error: &jp_llm::Error) -> Failure {
+    let failure = Failure::new(format!("failed to {}", chain(error)));
+    match error {
+        jp_llm::Error::Refused { .. } => {
+            failure.with_hint("start the server, or set the provider's base_url to where it listens.")
+        }
+        jp_llm::Error::Status { status: 401 | 403, .. } => {
+            failure.with_hint("check the key that the provider's api_key_env or api_key_command gives.")
+        }
+        jp_llm::Error::Status { status: 404, .. } => {
+            failure.with_hint("check the model's name and the provider's base_url.")
+        }
+        _ => failure,
+    }
+}
+
+/// Says what the model was given, what it cost, and how to go on.
+fn summarise(asked: &Asked<'_>, id: Option<&str>, kept: &[EventKind]) {
+    let output = asked.context.output;
+    output.status("");
+    attached_lines(asked, output);
+    if let Some(usage) = usage(kept) {
+        output.status(&usage_line(usage));
+    }
+    match id {
+        Some(id) => output.hint(&format!("`jp query \"…\"` goes on with conversation {id}; `jp resource ls` shows what it holds.")),
+        None => output.status("Nothing was stored."),
+    }
+}
+
+fn attached_lines(asked: &Asked<'_>, output: &Output) {
+    const SHOWN: usize = 10;
+    let Some((_, request)) = super::newest_request(&asked.stream) else { return };
+    let snapshots = &request.resources;
+    if snapshots.is_empty() {
+        return;
+    }
+    let bytes = snapshots.iter().map(|snapshot| snapshot.blob_ref().size).sum();
+    output.status(&format!("Attached {}, {}:", size::count(snapshots.len(), "resource"), size::bytes(bytes)));
+    let row = |snapshot: &jp_resource::Snapshot| {
+        vec![format!("  {}", snapshot.label()), size::bytes(snapshot.blob_ref().size), snapshot.uri.clone()]
+    };
+    let rows: Vec<_> = snapshots.iter().take(SHOWN).map(row).collect();
+    table(&rows).iter().for_each(|line| output.status(line));
+    if snapshots.len() > SHOWN {
+        output.status(&format!("  … and {} more", size::thousands((snapshots.len() - SHOWN) as u64)));
+    }
+}
+
+fn usage(kept: &[EventKind]) -> Option<&Usage> {
+    kept.iter().find_map(|kind| match kind {
+        EventKind::Usage(usage) => Some(usage),
+        _ => None,
+    })
+}
+
+fn usage_line(usage: &Usage) -> String {
+    let figures = [("input", usage.input), ("from cache", usage.cached_read), ("output", usage.output)];
+    let figures = figures.into_iter().filter_map(|(name, tokens)| Some(format!("{} {name}", size::thousands(tokens?))));
+    format!("Tokens: {}", figures.collect::<Vec<_>>().join(", "))
+}
+
+fn document(asked: &Asked<'_>, model: &Model, id: Option<&str>, kept: &[EventKind]) -> Value {
+    let text = |is_wanted: fn(&ResponseContent) -> Option<&String>| {
+        let texts = kept.iter().filter_map(|kind| match kind {
+            EventKind::ChatResponse(response) => is_wanted(&response.content),
+            _ => None,
+        });
+        texts.cloned().collect::<String>()
+    };
+    let answer = text(|content| match content {
+        ResponseContent::Message(text) => Some(text),
+        ResponseContent::Reasoning(_) => None,
+    });
+    let reasoning = text(|content| match content {
+        ResponseContent::Reasoning(text) => Some(text),
+        ResponseContent::Message(_) => None,
+    });
+    let (turn, resources) = super::newest_request(&asked.stream).map_or((0, Vec::new()), |(turn, request)| {
+        (turn, request.resources.iter().map(|snapshot| describe(&Attached { turn, snapshot })).collect())
+    });
+    json!({
+        "conversation": id, "turn": turn, "model": model.label, "answer": answer,
+        "reasoning": (!reasoning.is_empty()).then_some(reasoning),
+        "resources": resources, "usage": usage(kept),
+    })
+}
+
+/// Waits until the person or the system wants the command to end.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
+        let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
+            return std::future::pending().await;
+        };
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}

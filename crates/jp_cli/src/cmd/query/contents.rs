@@ -1,0 +1,71 @@
+//! Where a request takes stored content from.
+
+use std::{collections::VecDeque, error::Error};
+
+use jp_conversation::view::Thread;
+use jp_llm::Contents;
+use jp_resource::BlobRef;
+use jp_storage::{BlobError, Blobs, ReadAhead, Store};
+
+use crate::error::Failure;
+
+/// A store for the content of a query that keeps nothing; gone when the query is done.
+pub(super) struct Scratch {
+    _directory: tempfile::TempDir,
+    blobs: Blobs,
+}
+
+impl Scratch {
+    pub(super) fn new() -> Result<Self, Failure> {
+        let directory = tempfile::Builder::new().prefix("jp-").tempdir()?;
+        let blobs = Blobs::open(directory.path().join("blobs"));
+        Ok(Self { _directory: directory, blobs })
+    }
+
+    pub(super) fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+}
+
+/// Reads content ahead, in the order in which a thread needs it.
+pub(super) struct Ahead {
+    expected: VecDeque<BlobRef>,
+    ahead: ReadAhead,
+    stores: Vec<Blobs>,
+}
+
+/// Starts reading what a thread needs.
+pub(super) fn contents(thread: &Thread<'_>, store: &Store, scratch: Option<&Scratch>) -> Ahead {
+    let scratch = scratch.map(|scratch| scratch.blobs().clone());
+    // What only the scratch store has can't be read ahead from the other.
+    let expected = if scratch.is_some() { Vec::new() } else { thread.blobs() };
+    Ahead {
+        ahead: store.blobs().read_ahead(expected.clone()),
+        expected: expected.into(),
+        stores: scratch.into_iter().chain([store.blobs().clone()]).collect(),
+    }
+}
+
+impl Contents for Ahead {
+    fn load(&mut self, blob: &BlobRef) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
+        if self.expected.front() == Some(blob) {
+            self.expected.pop_front();
+            if let Some(read) = self.ahead.next() {
+                return Ok(read?);
+            }
+        }
+        read_from(&self.stores, blob).map_err(Into::into)
+    }
+}
+
+/// Reads from the first store that has the blob.
+fn read_from(stores: &[Blobs], blob: &BlobRef) -> Result<Vec<u8>, BlobError> {
+    let (last, others) = stores.split_last().expect("there is a store to read from");
+    for store in others {
+        match store.read(blob) {
+            Err(BlobError::Missing { .. }) => {}
+            read => return read,
+        }
+    }
+    last.read(blob)
+}

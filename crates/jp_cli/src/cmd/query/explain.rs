@@ -1,0 +1,57 @@
+//! `jp query --explain`: what would be sent, and nothing is.
+
+use jp_conversation::view::{self, TurnRow};
+use serde_json::json;
+
+use super::{Asked, answer, model::Model};
+use crate::{
+    error::{Code, Failure},
+    output::table,
+    size,
+};
+
+pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Failure> {
+    let thread = view::thread(&asked.stream);
+    let turns = view::explain(&thread);
+    let tokens: u64 = turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum();
+    let cached = cached_prefix_tokens(&turns);
+    let name = model.map_or("(no model chosen)", |model| &model.endpoint.model);
+    let (body, notes) = answer::encode(asked, &thread, name)?;
+    let output = asked.context.output;
+    if output.is_json() {
+        let request: Box<serde_json::value::RawValue> = serde_json::from_slice(&answer::bytes(&body)?)?;
+        output.json(&json!({
+            "turns": turns, "tokens": tokens, "cached_prefix_tokens": cached, "request": request,
+        }))?;
+        return Ok(Code::Done);
+    }
+    let header = ["turn", "kind", "bytes", "~tokens", "delivery", "what", "why"].map(str::to_owned).to_vec();
+    let rows = turns.iter().flat_map(|turn| turn.blocks.iter().map(|block| {
+        vec![
+            turn.turn.to_string(),
+            block.kind.to_owned(),
+            size::thousands(block.bytes),
+            size::thousands(block.tokens),
+            block.delivery.to_owned(),
+            block.uri.clone().unwrap_or_else(|| "-".to_owned()),
+            block.reason.to_owned(),
+        ]
+    }));
+    let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
+    table(&rows).iter().try_for_each(|line| output.line(line))?;
+    output.line(&format!(
+        "about {} tokens in a request of {}; the last request carried about {} of them already",
+        size::thousands(tokens),
+        size::bytes(body.len()),
+        size::thousands(cached),
+    ))?;
+    notes.iter().for_each(|note| output.warn(&note.to_string()));
+    output.status("Nothing was sent, and nothing was stored.");
+    Ok(Code::Done)
+}
+
+/// Counts what stands before the newest turn: the last request ended there or later.
+fn cached_prefix_tokens(turns: &[TurnRow]) -> u64 {
+    let earlier = turns.split_last().map_or(&[][..], |(_, earlier)| earlier);
+    earlier.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum()
+}

@@ -1,0 +1,32 @@
+//! Waiting for one's turn to write.
+
+use jp_storage::{
+    ConversationId,
+    lock::{Held, Lock, TryLock},
+};
+
+use crate::{error::Failure, workspace::{Context, Found}};
+
+/// Takes the lock on a conversation: waits with a message, or fails where the person said so.
+pub(crate) fn acquire(context: &Context<'_>, found: &Found) -> Result<Lock, Failure> {
+    let held = match found.store.try_lock(found.located.id)? {
+        TryLock::Acquired(lock) => return Ok(lock),
+        TryLock::Held(held) => held,
+    };
+    if context.global.no_wait {
+        return Err(in_use(found.located.id, &held));
+    }
+    let holder = holder(&held);
+    context.output.status(&format!("Waiting for {holder}, which is using conversation {} …", found.located.id));
+    Ok(held.wait()?)
+}
+
+/// Says that another process has a conversation.
+pub(crate) fn in_use(id: ConversationId, held: &Held) -> Failure {
+    Failure::new(format!("conversation {id} is in use by {}", holder(held)))
+        .with_hint("wait until it is done, or use another conversation.")
+}
+
+fn holder(held: &Held) -> String {
+    held.holder().map_or_else(|| "another jp".to_owned(), |process| format!("another jp (process {process})"))
+}

@@ -1,0 +1,47 @@
+//! The person's words.
+
+use std::io::Read as _;
+
+use jp_conversation::{Event, EventKind};
+
+use crate::{args::Query, error::Failure, workspace::Context};
+
+/// Joins piped input and words, input first; `None` where there is neither.
+pub(super) fn compose(query: &Query, context: &Context<'_>) -> Result<Option<String>, Failure> {
+    let words = query.words.join(" ");
+    let input = if context.environment.stdin_is_terminal { String::new() } else { read_input()? };
+    Ok(match (input.trim().is_empty(), words.trim().is_empty()) {
+        (true, true) => None,
+        (true, false) => Some(words),
+        (false, true) => Some(input),
+        (false, false) => Some(format!("{}\n\n{words}", input.trim_end())),
+    })
+}
+
+fn read_input() -> Result<String, Failure> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes).map_err(|error| Failure::new(format!("failed to read stdin: {error}")))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let position = error.utf8_error().valid_up_to();
+        Failure::new(format!("failed to read stdin: it is not UTF-8 text from byte {position} on"))
+            .with_hint("attach a file with --attach instead.")
+    })
+}
+
+/// Returns the title of a conversation that starts with an event: its first words.
+pub(super) fn title(event: &Event) -> Option<String> {
+    const MAX_CHARS: usize = 60;
+    let EventKind::ChatRequest(request) = &event.kind else { return None };
+    let line = request.content.lines().map(str::trim).find(|line| !line.is_empty())?;
+    let mut title = String::new();
+    for word in line.split_whitespace() {
+        if !title.is_empty() && title.chars().count() + word.chars().count() >= MAX_CHARS {
+            return Some(format!("{title} …"));
+        }
+        if !title.is_empty() {
+            title.push(' ');
+        }
+        title.extend(word.chars().filter(|c| !c.is_control()).take(MAX_CHARS));
+    }
+    Some(title)
+}

@@ -1,0 +1,117 @@
+//! Which model is asked, and where it is.
+
+use std::{process::Command, time::Duration};
+
+use jp_config::{KeyCommand, Layer, LlmProvider, Resolved};
+use jp_llm::{
+    BaseUrl, Endpoint, Secret,
+    discover::{self, Candidate},
+};
+
+use crate::error::Failure;
+
+/// A model and where requests to it go.
+pub(super) struct Model {
+    /// `provider/name`.
+    pub(super) label: String,
+    pub(super) endpoint: Endpoint,
+}
+
+/// Returns the model that the configuration names, or one that answers on this machine.
+pub(super) fn choose(config: &Resolved) -> Result<Model, Failure> {
+    match configured(config)? {
+        Some(model) => Ok(model),
+        None => found_here(config).ok_or_else(no_model),
+    }
+}
+
+/// Returns the model that the configuration names, if it names one.
+pub(super) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
+    let Some(id) = &config.config.assistant.model.id else { return Ok(None) };
+    let providers = &config.config.providers;
+    let id = providers.aliases.get(id).unwrap_or(id);
+    let (provider, name) = id.split_once('/').filter(|(_, name)| !name.is_empty()).ok_or_else(|| {
+        Failure::usage(format!("the model `{id}` is not of the form PROVIDER/NAME"))
+            .with_hint("for example: --model llamacpp/qwen3")
+    })?;
+    let settings = providers.llm.get(provider).cloned().unwrap_or_default();
+    let base_url = settings.base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
+        Failure::new(format!("nothing is known of the provider `{provider}` of the model `{id}`"))
+            .with_hint(format!("set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."))
+            .with_hint("`--model llamacpp/NAME` and `--model ollama/NAME` need no configuration.")
+    })?;
+    let mut endpoint = Endpoint::new(provider, BaseUrl::parse(base_url)?, name);
+    endpoint.api_key = api_key(config, provider, &settings)?;
+    if let Some(seconds) = settings.idle_timeout_secs {
+        endpoint.idle_timeout = Duration::from_secs(seconds);
+        endpoint.first_byte_timeout = Duration::from_secs(seconds);
+    }
+    if let Some(limit) = settings.max_response_bytes {
+        endpoint.max_response_bytes = limit.bytes();
+    }
+    Ok(Some(Model { label: id.clone(), endpoint }))
+}
+
+fn default_base_url(provider: &str) -> Option<&'static str> {
+    match provider {
+        "llamacpp" => Some("http://127.0.0.1:8080"),
+        "ollama" => Some("http://127.0.0.1:11434"),
+        _ => None,
+    }
+}
+
+fn api_key(config: &Resolved, provider: &str, settings: &LlmProvider) -> Result<Option<Secret>, Failure> {
+    if let Some(variable) = &settings.api_key_env {
+        let key = std::env::var(variable).ok().filter(|key| !key.trim().is_empty());
+        let key = key.ok_or_else(|| {
+            Failure::new(format!("the API key of {provider} is missing: {variable} is not set"))
+                .with_hint(format!("set {variable}, or change providers.llm.{provider}.api_key_env."))
+        })?;
+        return Ok(Some(Secret::new(key.trim())));
+    }
+    let Some(command) = &settings.api_key_command else { return Ok(None) };
+    let key = format!("providers.llm.{provider}.api_key_command");
+    if let Layer::Workspace { path } = config.origin(&key) {
+        // Whoever clones a repository would run what its author wrote there.
+        return Err(Failure::new(format!("{key} in {} is not run: a workspace can come from anywhere", path.display()))
+            .with_hint("set it in your own configuration, ~/.config/jp/config.toml."));
+    }
+    key_from(provider, command).map(Some)
+}
+
+fn key_from(provider: &str, command: &KeyCommand) -> Result<Secret, Failure> {
+    let words: Vec<&str> = match command {
+        KeyCommand::Line(line) => line.split_whitespace().collect(),
+        KeyCommand::Words(words) => words.iter().map(String::as_str).collect(),
+    };
+    let failed = |reason: String| {
+        Failure::new(format!("providers.llm.{provider}.api_key_command gave no API key: {reason}"))
+    };
+    let (program, arguments) = words.split_first().ok_or_else(|| failed("it is empty".to_owned()))?;
+    let run = Command::new(program).args(arguments).stderr(std::process::Stdio::inherit()).output();
+    let run = run.map_err(|error| failed(format!("{program}: {error}")))?;
+    let key = String::from_utf8_lossy(&run.stdout).trim().to_owned();
+    match (run.status.success(), key.is_empty()) {
+        (true, false) => Ok(Secret::new(key)),
+        (true, true) => Err(failed(format!("{program} printed nothing"))),
+        (false, _) => Err(failed(format!("{program} ended with {}", run.status))),
+    }
+}
+
+/// Looks for a server where the usual ones listen, or where the configuration says they do.
+fn found_here(config: &Resolved) -> Option<Model> {
+    let configured = |provider: &str| config.config.providers.llm.get(provider)?.base_url.clone();
+    let urls = discover::USUAL.map(|usual| configured(usual.provider).unwrap_or_else(|| usual.base_url.to_owned()));
+    let candidates: Vec<_> = discover::USUAL.iter().zip(&urls).map(|(usual, base_url)| Candidate { base_url, ..*usual }).collect();
+    let runtime = super::answer::runtime().ok()?;
+    let found = runtime.block_on(discover::find_local(&candidates))?;
+    let label = format!("{}/{}", found.provider, found.model);
+    Some(Model { label, endpoint: Endpoint::new(found.provider, found.base_url, found.model) })
+}
+
+fn no_model() -> Failure {
+    Failure::new("no model is configured, and no llama.cpp or Ollama server answers on this machine")
+        .with_hint("start a local one, such as `llama-server -m MODEL.gguf` or `ollama serve`; it is found by itself.")
+        .with_hint("or name one for this question: --model ollama/qwen3")
+        .with_hint("or for good, in .jp/config.toml: [assistant.model] id = \"PROVIDER/NAME\"")
+}

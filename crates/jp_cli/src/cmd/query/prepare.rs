@@ -1,0 +1,111 @@
+//! What a query adds to its conversation.
+
+use jp_config::Resolved;
+use jp_conversation::{
+    ChatRequest, ConfigDelta, Declaration, Event, EventKind, Stream,
+    resolution::{Change, plan},
+};
+use jp_storage::Batch;
+use serde_json::json;
+
+use super::{
+    Target,
+    contents::Scratch,
+    declarations::{of_config, place, resolving},
+    resolve::{Attachments, Keeper, parse, resolve, stored_forms},
+};
+use crate::{args::Query, error::Failure, workspace::Context};
+
+/// Events to append, and the content they name.
+pub(super) struct Prepared {
+    pub(super) kinds: Vec<EventKind>,
+    pub(super) batch: Batch,
+    now: jiff::Timestamp,
+}
+
+impl Prepared {
+    /// Returns the conversation as it would be; its new content is in the batch's store.
+    pub(super) fn into_stream(self, mut stream: Stream) -> Result<Stream, Failure> {
+        self.batch.commit()?;
+        self.kinds.into_iter().for_each(|kind| stream.push(Event::new(self.now, kind)));
+        Ok(stream)
+    }
+}
+
+/// Resolves what is to be attached and puts together the events of the request.
+pub(super) fn prepare(
+    query: &Query,
+    context: &Context<'_>,
+    target: &Target,
+    config: &Resolved,
+    message: Option<String>,
+    scratch: Option<&Scratch>,
+) -> Result<Prepared, Failure> {
+    let store = target.store(context);
+    let batch = scratch.map_or_else(|| store.batch(), |scratch| scratch.blobs().batch());
+    let now = context.now();
+    let Some(message) = message else {
+        return repeat(query, target).map(|()| Prepared { kinds: Vec::new(), batch, now });
+    };
+    let place = place(context, config)?;
+    let explicit = parse(&query.attach, &place)?;
+    let typed = stored_forms(&explicit);
+    let plan = plan(&target.stream(), &of_config(config)?, &typed);
+    let copied = plan.copies.iter().map(|(declaration, _)| declaration);
+    let earlier = plan.resolve.iter().filter(|declaration| !typed.contains(declaration)).chain(copied);
+    let earlier: Vec<Declaration> = earlier.cloned().collect();
+    let attachments = {
+        let stamps = context.workspace.stamps();
+        let keeper = Keeper { batch: &batch, stamps: &stamps };
+        let resolving = resolving(config, &place, &keeper, query.skip_unavailable);
+        let attachments = resolve(context, plan, explicit, &resolving)?;
+        if let Err(error) = stamps.save() {
+            context.output.detail(&format!("the cache of file states was not saved: {error}"));
+        }
+        attachments
+    };
+    let mut kinds = Vec::new();
+    let excludes = typed.into_iter().filter(Declaration::is_exclude);
+    kinds.extend(delta(query, &attachments, &earlier, excludes).map(EventKind::ConfigDelta));
+    kinds.push(EventKind::TurnStart);
+    kinds.push(EventKind::ChatRequest(ChatRequest {
+        content: message,
+        resources: attachments.snapshots,
+        delivered: attachments.delivered,
+        ..ChatRequest::default()
+    }));
+    Ok(Prepared { kinds, batch, now })
+}
+
+/// Checks that there is a request to send again.
+fn repeat(query: &Query, target: &Target) -> Result<(), Failure> {
+    let usage = |message: &str| {
+        Err(Failure::usage(message).with_hint("`jp query \"your question\"`, or pipe it in."))
+    };
+    if !query.attach.is_empty() {
+        return usage("there is nothing to ask about what is attached");
+    }
+    match target.conversation() {
+        Some(conversation) if conversation.stream.unanswered_request().is_some() => Ok(()),
+        Some(_) => usage("there is nothing to ask, and no unanswered message to send again"),
+        None => usage("there is nothing to ask"),
+    }
+}
+
+/// Records what the person chose with this query, so that the conversation keeps to it; `earlier` are the
+/// declarations that were made before.
+fn delta(
+    query: &Query,
+    attachments: &Attachments,
+    earlier: &[Declaration],
+    excludes: impl Iterator<Item = Declaration>,
+) -> Option<ConfigDelta> {
+    let delivered = attachments.delivered.iter().map(|delivered| &delivered.declaration);
+    let added = delivered.filter(|declaration| !earlier.contains(declaration)).cloned();
+    let add: Vec<_> = added.chain(excludes).collect();
+    let mut delta = if add.is_empty() { ConfigDelta::default() } else { Change { add, ..Change::default() }.into_delta() };
+    if let Some(model) = &query.model {
+        delta.delta.insert("assistant".to_owned(), json!({"model": {"id": model}}));
+    }
+    (!delta.delta.is_empty()).then_some(delta)
+}

@@ -1,0 +1,124 @@
+//! `jp resource`.
+
+use jp_conversation::Stream;
+use jp_resource::{Payload, Snapshot};
+use jp_storage::Store;
+use serde_json::{Value, json};
+
+use crate::{
+    args::Resource,
+    error::{Code, Failure},
+    output::table,
+    size,
+    workspace::Context,
+};
+
+pub(crate) fn run(command: Resource, context: &Context<'_>) -> Result<Code, Failure> {
+    match command {
+        Resource::Ls { conversation } => list(context, conversation.id.as_deref()),
+        Resource::Show { uri, version, conversation } => {
+            show(context, conversation.id.as_deref(), &uri, version.as_deref())
+        }
+    }
+}
+
+/// A snapshot and the turn it was attached at.
+pub(crate) struct Attached<'a> {
+    pub(crate) turn: usize,
+    pub(crate) snapshot: &'a Snapshot,
+}
+
+/// Returns every snapshot of a stream, oldest first.
+pub(crate) fn attached(stream: &Stream) -> impl Iterator<Item = Attached<'_>> {
+    stream
+        .requests()
+        .flat_map(|(turn, request)| request.resources.iter().map(move |snapshot| Attached { turn, snapshot }))
+}
+
+/// Describes a snapshot as `--format json` does everywhere.
+pub(crate) fn describe(attached: &Attached<'_>) -> Value {
+    let blob = attached.snapshot.blob_ref();
+    json!({
+        "uri": attached.snapshot.uri,
+        "name": attached.snapshot.name,
+        "mimeType": attached.snapshot.mime_type,
+        "turn": attached.turn,
+        "checksum": blob.checksum,
+        "size": blob.size,
+    })
+}
+
+fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
+    let found = context.selected(id)?;
+    let conversation = context.read(&found)?;
+    let snapshots: Vec<_> = attached(&conversation.stream).collect();
+    if context.output.is_json() {
+        context.output.json(&snapshots.iter().map(describe).collect::<Vec<_>>())?;
+        return Ok(Code::Done);
+    }
+    let row = |attached: &Attached<'_>| {
+        let blob = attached.snapshot.blob_ref();
+        vec![
+            format!("turn {}", attached.turn),
+            size::bytes(blob.size),
+            blob.checksum.short(),
+            attached.snapshot.label().to_owned(),
+            attached.snapshot.uri.clone(),
+        ]
+    };
+    table(&snapshots.iter().map(row).collect::<Vec<_>>()).iter().try_for_each(|line| context.output.line(line))?;
+    if snapshots.is_empty() {
+        context.output.status(&format!("Conversation {} has no resources.", conversation.id));
+    }
+    Ok(Code::Done)
+}
+
+fn show(context: &Context<'_>, id: Option<&str>, uri: &str, version: Option<&str>) -> Result<Code, Failure> {
+    let found = context.selected(id)?;
+    let conversation = context.read(&found)?;
+    let is_meant = |attached: &Attached<'_>| attached.snapshot.uri == uri || attached.snapshot.name.as_deref() == Some(uri);
+    let versions: Vec<_> = attached(&conversation.stream).filter(is_meant).collect();
+    let snapshot = choose(&versions, uri, version)?;
+    let bytes = read_content(&found.store, snapshot)?;
+    if context.output.is_json() {
+        let mut document = describe(versions.iter().find(|attached| std::ptr::eq(attached.snapshot, snapshot)).expect("it was chosen from them"));
+        let resource = jp_resource::Resource::<_, String>::new(uri, jp_resource::ResourceContent::from_bytes(bytes));
+        let content = serde_json::to_value(&resource)?;
+        for key in ["text", "blob"] {
+            if let Some(value) = content.get(key) {
+                document[key] = value.clone();
+            }
+        }
+        context.output.json(&document)?;
+    } else {
+        context.output.bytes(&bytes)?;
+    }
+    Ok(Code::Done)
+}
+
+fn choose<'a>(versions: &[Attached<'a>], uri: &str, version: Option<&str>) -> Result<&'a Snapshot, Failure> {
+    let Some(newest) = versions.last() else {
+        return Err(Failure::new(format!("the conversation has no resource {uri}"))
+            .with_hint("`jp resource ls` lists what it has."));
+    };
+    let Some(version) = version else { return Ok(newest.snapshot) };
+    let number = version.parse::<usize>().ok().filter(|_| version.len() < 8);
+    let chosen = match number {
+        Some(number) => number.checked_sub(1).and_then(|index| versions.get(index)),
+        None => versions.iter().find(|attached| {
+            attached.snapshot.blob_ref().checksum.to_string().starts_with(&version.to_ascii_lowercase())
+        }),
+    };
+    chosen.map(|attached| attached.snapshot).ok_or_else(|| {
+        Failure::new(format!("{uri} has no version {version}, only {}", size::count(versions.len(), "version")))
+            .with_hint("`jp resource ls` lists them, the oldest first.")
+    })
+}
+
+/// Reads the raw content of a snapshot.
+pub(crate) fn read_content(store: &Store, snapshot: &Snapshot) -> Result<Vec<u8>, Failure> {
+    match &snapshot.content {
+        Payload::Inline(content) => Ok(content.as_bytes().to_vec()),
+        Payload::Stored(blob) => Ok(store.blobs().read(blob)?),
+    }
+}

@@ -1,0 +1,136 @@
+//! `jp storage`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jp_resource::{BlobRef, Checksum};
+use jp_storage::Store;
+use serde_json::json;
+
+use crate::{
+    args::Storage,
+    error::{Code, Failure, chain},
+    output::table,
+    size,
+    workspace::Context,
+};
+
+pub(crate) fn run(command: &Storage, context: &Context<'_>) -> Result<Code, Failure> {
+    match command {
+        Storage::Status => status(context),
+        Storage::Check => check(context),
+    }
+}
+
+fn status(context: &Context<'_>) -> Result<Code, Failure> {
+    let mut rows = Vec::new();
+    let mut documents = Vec::new();
+    for (name, is_local) in [("workspace", false), ("local", true)] {
+        let store = context.store(is_local);
+        let conversations = store.list()?;
+        let events: u64 = conversations.iter().filter_map(|located| located.directory.join("events.json").metadata().ok()).map(|file| file.len()).sum();
+        let blobs = store.blobs().status()?;
+        rows.push(vec![
+            name.to_owned(),
+            size::count(conversations.len(), "conversation"),
+            size::bytes(events),
+            size::count(blobs.count, "blob"),
+            size::bytes(blobs.bytes),
+            context.environment.display(store.directory()),
+        ]);
+        documents.push(json!({
+            "store": name, "directory": store.directory(), "conversations": conversations.len(),
+            "events_bytes": events, "blobs": blobs.count, "blobs_bytes": blobs.bytes,
+        }));
+    }
+    if context.output.is_json() {
+        context.output.json(&documents)?;
+    } else {
+        table(&rows).iter().try_for_each(|line| context.output.line(line))?;
+    }
+    Ok(Code::Done)
+}
+
+/// What `storage check` found wrong.
+struct Problem {
+    conversation: Option<String>,
+    blob: Option<Checksum>,
+    what: String,
+}
+
+fn check(context: &Context<'_>) -> Result<Code, Failure> {
+    let mut problems = Vec::new();
+    let (mut conversations, mut blobs) = (0, 0);
+    for is_local in [false, true] {
+        let store = context.store(is_local);
+        let needed = check_conversations(&store, &mut conversations, &mut problems)?;
+        check_blobs(&store, &needed, &mut blobs, &mut problems)?;
+    }
+    if context.output.is_json() {
+        let problem = |problem: &Problem| {
+            json!({"conversation": problem.conversation, "blob": problem.blob, "problem": problem.what})
+        };
+        let problems: Vec<_> = problems.iter().map(problem).collect();
+        context.output.json(&json!({"conversations": conversations, "blobs": blobs, "problems": problems}))?;
+    } else {
+        problems.iter().try_for_each(|problem| context.output.line(&problem.what))?;
+        let checked = format!("{} and {}", size::count(conversations, "conversation"), size::count(blobs, "blob"));
+        match problems.len() {
+            0 => context.output.status(&format!("Checked {checked}: all is well.")),
+            found => context.output.status(&format!("Checked {checked}: {}.", size::count(found, "problem"))),
+        }
+    }
+    Ok(if problems.is_empty() { Code::Done } else { Code::Failed })
+}
+
+type Needed = BTreeMap<Checksum, (BlobRef, BTreeSet<String>)>;
+
+/// Reads every conversation; returns which blobs they need.
+fn check_conversations(store: &Store, checked: &mut usize, problems: &mut Vec<Problem>) -> Result<Needed, Failure> {
+    let mut needed = Needed::new();
+    for located in store.list()? {
+        *checked += 1;
+        let id = located.id.to_string();
+        let report = |what| Problem { conversation: Some(id.clone()), blob: None, what };
+        match store.read(&located) {
+            Ok(conversation) => {
+                problems.extend(conversation.warnings.into_iter().map(report));
+                for blob in conversation.stream.events().iter().flat_map(jp_conversation::Event::blobs) {
+                    needed.entry(blob.checksum).or_insert_with(|| (blob, BTreeSet::new())).1.insert(id.clone());
+                }
+            }
+            Err(error) => problems.push(report(format!("conversation {id}: failed to {}", chain(&error)))),
+        }
+    }
+    Ok(needed)
+}
+
+/// Verifies what conversations need, and what else is there.
+fn check_blobs(
+    store: &Store,
+    needed: &Needed,
+    checked: &mut usize,
+    problems: &mut Vec<Problem>,
+) -> Result<(), Failure> {
+    const UNKNOWN_SIZE_CAP: u64 = 1 << 30;
+    for (blob, conversations) in needed.values() {
+        *checked += 1;
+        if let Err(error) = store.blobs().read(blob) {
+            let conversations: Vec<_> = conversations.iter().map(String::as_str).collect();
+            let what = format!("failed to {} (needed by conversation {})", chain(&error), conversations.join(", "));
+            let conversation = conversations.first().map(ToString::to_string);
+            problems.push(Problem { conversation, blob: Some(blob.checksum), what });
+        }
+    }
+    for file in store.blobs().iter()? {
+        let file = file?;
+        if needed.contains_key(&file.checksum) {
+            continue;
+        }
+        *checked += 1;
+        if let Err(error) = store.blobs().verify(&file.checksum, UNKNOWN_SIZE_CAP) {
+            let what = format!("failed to {} (no conversation needs it)", chain(&error));
+            problems.push(Problem { conversation: None, blob: Some(file.checksum), what });
+        }
+    }
+    Ok(())
+}

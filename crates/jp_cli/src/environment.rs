@@ -1,0 +1,89 @@
+//! Everything the command takes from its surroundings, read once.
+
+use std::{
+    env,
+    io::IsTerminal as _,
+    path::{Path, PathBuf},
+};
+
+/// What the process was started with.
+#[derive(Debug)]
+pub(crate) struct Environment {
+    pub(crate) current_dir: PathBuf,
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) data: PathBuf,
+    pub(crate) cache: PathBuf,
+    /// Names the terminal session, where there is one.
+    pub(crate) session: Option<String>,
+    pub(crate) stdin_is_terminal: bool,
+    pub(crate) stdout_is_terminal: bool,
+    pub(crate) stderr_is_terminal: bool,
+    pub(crate) no_color: bool,
+}
+
+impl Environment {
+    pub(crate) fn read() -> Self {
+        let home = env::var_os("HOME").or_else(|| env::var_os("USERPROFILE"));
+        let home = home.map(PathBuf::from).filter(|home| home.is_absolute());
+        let stderr_is_terminal = std::io::stderr().is_terminal();
+        let stdin_is_terminal = std::io::stdin().is_terminal();
+        // Without a home there is still somewhere to keep locks.
+        let fallback = || env::temp_dir().join("jp");
+        let below_home = |path: &str| home.as_deref().map_or_else(fallback, |home| home.join(path));
+        Self {
+            current_dir: env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            config: directory("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config"))),
+            data: directory("XDG_DATA_HOME").unwrap_or_else(|| below_home(".local/share")).join("jp"),
+            cache: directory("XDG_CACHE_HOME").unwrap_or_else(|| below_home(".cache")).join("jp"),
+            session: session(stdin_is_terminal || stderr_is_terminal),
+            stdin_is_terminal,
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+            stderr_is_terminal,
+            no_color: env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
+            home,
+        }
+    }
+
+    /// Returns the user's own configuration file.
+    pub(crate) fn user_config(&self) -> Option<PathBuf> {
+        self.config.as_deref().map(|config| config.join("jp/config.toml"))
+    }
+
+    /// Returns a path as people write it: below the current directory or the home where it is.
+    pub(crate) fn display(&self, path: &Path) -> String {
+        let home = self.home.as_deref().and_then(|home| path.strip_prefix(home).ok());
+        match (path.strip_prefix(&self.current_dir), home) {
+            (Ok(relative), _) if !relative.as_os_str().is_empty() => relative.display().to_string(),
+            (_, Some(below)) => format!("~/{}", below.display()),
+            _ => path.display().to_string(),
+        }
+    }
+}
+
+fn directory(variable: &str) -> Option<PathBuf> {
+    // A relative path is invalid by the XDG base directory specification.
+    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Names the terminal session: `JP_SESSION` where it is set, else the session of the terminal.
+fn session(has_terminal: bool) -> Option<String> {
+    env::var("JP_SESSION").ok().filter(|session| !session.is_empty()).or_else(|| terminal_session(has_terminal))
+}
+
+#[cfg(unix)]
+fn terminal_session(has_terminal: bool) -> Option<String> {
+    if !has_terminal {
+        return None;
+    }
+    let leader = rustix::process::getsid(None).ok()?;
+    let terminal = rustix::termios::ttyname(std::io::stderr(), Vec::new())
+        .or_else(|_| rustix::termios::ttyname(std::io::stdin(), Vec::new()))
+        .ok()?;
+    Some(format!("{}-{}", terminal.to_string_lossy(), leader.as_raw_nonzero()))
+}
+
+#[cfg(not(unix))]
+fn terminal_session(_has_terminal: bool) -> Option<String> {
+    None
+}

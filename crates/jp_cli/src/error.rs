@@ -1,0 +1,94 @@
+//! What the command ends with: an exit code, and what a person reads.
+
+use std::{error::Error, fmt, process::ExitCode};
+
+/// How the command ended (design 05).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// Done.
+    Done = 0,
+    /// Failed.
+    Failed = 1,
+    /// Called wrongly.
+    Usage = 2,
+    /// Interrupted by the person.
+    Interrupted = 130,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        Self::from(code as u8)
+    }
+}
+
+/// A failure with what can be done about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+    pub(crate) hints: Vec<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { code: Code::Failed, message: message.into(), hints: Vec::new() }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { code: Code::Usage, ..Self::new(message) }
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.message)?;
+        self.hints.iter().try_for_each(|hint| write!(f, "\nhint: {hint}"))
+    }
+}
+
+/// A library's error, as "failed to …" with its causes.
+impl<E: Error + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let mut failure = Self::new(format!("failed to {}", chain(&error)));
+        failure.hints.extend(hint_for(&error).map(str::to_owned));
+        failure
+    }
+}
+
+/// Joins an error with its causes; a cause that its error already says is left out.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// Finds advice for what the system said.
+fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(kind) = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
+            return match kind {
+                std::io::ErrorKind::StorageFull => Some("free some space on that disk and try again."),
+                std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
+                    Some("check who may write there; `--no-persist` asks without storing anything.")
+                }
+                _ => None,
+            };
+        }
+        next = error.source();
+    }
+    None
+}

@@ -1,0 +1,25 @@
+//! The `jp` command.
+
+mod args;
+mod cmd;
+mod environment;
+mod error;
+mod output;
+mod size;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::{args::Args, environment::Environment, output::Output};
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let environment = Environment::read();
+    let output = Output::new(&args.global, &environment);
+    match cmd::run(args, &environment, &output) {
+        Ok(code) => code.into(),
+        Err(error) => output.fail(&error).into(),
+    }
+}

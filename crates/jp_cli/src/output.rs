@@ -1,0 +1,156 @@
+//! The one place that prints: data on stdout, everything else on stderr.
+
+use std::{
+    cell::Cell,
+    io::{self, Write},
+};
+
+use serde::Serialize;
+
+use crate::{
+    args::{Color, Format, Global},
+    environment::Environment,
+    error::{Code, Failure},
+};
+
+/// Where the command says things.
+#[derive(Debug)]
+pub(crate) struct Output {
+    format: Format,
+    quiet: bool,
+    verbose: bool,
+    color: bool,
+    stdout_is_terminal: bool,
+    stderr_is_terminal: bool,
+    /// Nobody reads stdout any more: what is left to do is done quietly.
+    is_closed: Cell<bool>,
+}
+
+impl Output {
+    pub(crate) fn new(global: &Global, environment: &Environment) -> Self {
+        let color = match global.color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => environment.stderr_is_terminal && !environment.no_color,
+        };
+        Self {
+            format: global.format,
+            quiet: global.quiet,
+            verbose: global.verbose > 0,
+            color,
+            stdout_is_terminal: environment.stdout_is_terminal,
+            stderr_is_terminal: environment.stderr_is_terminal,
+            is_closed: Cell::new(false),
+        }
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// Writes data, as it is.
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
+        if self.is_closed.get() {
+            return Ok(());
+        }
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.is_closed.set(true);
+                Ok(())
+            }
+            Err(error) => Err(Failure::new(format!("failed to write to stdout: {error}"))),
+        }
+    }
+
+    /// Writes text that came from elsewhere; a terminal gets it without what would steer it.
+    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        if self.stdout_is_terminal { self.bytes(printable(text).as_bytes()) } else { self.bytes(text.as_bytes()) }
+    }
+
+    /// Writes a line of data.
+    pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
+        self.text(&format!("{line}\n"))
+    }
+
+    /// Writes the command's one JSON document.
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let mut json = serde_json::to_vec_pretty(value)?;
+        json.push(b'\n');
+        self.bytes(&json)
+    }
+
+    /// Says how things stand.
+    pub(crate) fn status(&self, line: &str) {
+        if !self.quiet {
+            self.stderr("", line);
+        }
+    }
+
+    /// Says what is of interest with `-v` only.
+    pub(crate) fn detail(&self, line: &str) {
+        if self.verbose {
+            self.stderr("", line);
+        }
+    }
+
+    /// Shows a model's reasoning while it arrives, to a person who watches.
+    pub(crate) fn reasoning(&self, text: &str) {
+        if self.stderr_is_terminal && !self.quiet && !self.is_json() {
+            let _ = write!(io::stderr().lock(), "{}", self.paint(&printable(text), "2"));
+        }
+    }
+
+    pub(crate) fn warn(&self, line: &str) {
+        self.stderr(&self.paint("warning: ", "33;1"), line);
+    }
+
+    pub(crate) fn hint(&self, line: &str) {
+        if !self.quiet {
+            self.stderr(&self.paint("hint: ", "36"), line);
+        }
+    }
+
+    /// Says what went wrong; returns the exit code.
+    pub(crate) fn fail(&self, failure: &Failure) -> Code {
+        self.stderr(&self.paint("error: ", "31;1"), &failure.message);
+        for hint in &failure.hints {
+            self.stderr(&self.paint("hint: ", "36"), hint);
+        }
+        failure.code
+    }
+
+    fn paint(&self, text: &str, style: &str) -> String {
+        if self.color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    /// Writes one of our own labels and a line that may hold anything.
+    fn stderr(&self, label: &str, line: &str) {
+        let line = if self.stderr_is_terminal { printable(line) } else { line.to_owned() };
+        // Nothing is left to say it to if this fails.
+        let _ = writeln!(io::stderr().lock(), "{label}{line}");
+    }
+}
+
+/// Removes control characters other than newline and tab, so that text can't steer a terminal.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+/// Lays out rows in columns; the last column is not padded.
+pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let last = row.len().saturating_sub(1);
+        let cells = row.iter().enumerate().map(|(index, cell)| {
+            if index == last { cell.clone() } else { format!("{cell:<width$}", width = widths[index]) }
+        });
+        cells.collect::<Vec<_>>().join("  ")
+    };
+    rows.iter().map(line).collect()
+}

@@ -1,0 +1,42 @@
+//! Figures for people.
+
+/// Writes a number of bytes: `512 B`, `1.5 KB`, `10.0 MB` (decimal units).
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+/// Writes a count with its noun: `1 file`, `1,000 files`.
+pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", thousands(number))
+}
+
+/// Writes a number with separators: `1,234,567`.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_as_people_write_them() {
+        assert_eq!([0, 999, 1000, 1_500_000, 999_999].map(bytes), ["0 B", "999 B", "1.0 KB", "1.5 MB", "1.0 MB"]);
+        assert_eq!([1_u64, 2, 1000].map(|number| count(number, "file")), ["1 file", "2 files", "1,000 files"]);
+        assert_eq!(thousands(1_234_567), "1,234,567");
+    }
+}

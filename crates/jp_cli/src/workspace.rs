@@ -1,0 +1,209 @@
+//! The workspace a command works in, with its configuration and its conversations.
+
+use std::{fs, path::PathBuf};
+
+use jiff::Timestamp;
+use jp_config::{Assignment, Layer, Layers, Resolved};
+use jp_conversation::EventKind;
+use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, Workspace};
+use serde_json::{Map, Value};
+
+use crate::{
+    args::Global,
+    environment::Environment,
+    error::{Failure, chain},
+    output::Output,
+};
+
+/// What every command but `init` works with.
+pub(crate) struct Context<'a> {
+    pub(crate) global: &'a Global,
+    pub(crate) environment: &'a Environment,
+    pub(crate) output: &'a Output,
+    pub(crate) workspace: Workspace,
+}
+
+/// A conversation's place, and the store it is in.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) store: Store,
+    pub(crate) located: Located,
+    pub(crate) is_local: bool,
+}
+
+impl<'a> Context<'a> {
+    /// Finds and opens the workspace.
+    pub(crate) fn open(
+        global: &'a Global,
+        environment: &'a Environment,
+        output: &'a Output,
+    ) -> Result<Self, Failure> {
+        let start = match &global.workspace {
+            Some(directory) => environment.current_dir.join(directory),
+            None => environment.current_dir.clone(),
+        };
+        let root = Workspace::find(&start).ok_or_else(|| {
+            Failure::new(format!("no workspace at or above {}", environment.display(&start)))
+                .with_hint("`jp init` makes the current directory one; `-w DIR` names another.")
+        })?;
+        let workspace = Workspace::open(&root, &environment.data, &environment.cache)?;
+        Ok(Self { global, environment, output, workspace })
+    }
+
+    /// Returns the time.
+    #[expect(clippy::unused_self, reason = "the clock is part of the context, and read nowhere else")]
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    /// Returns the store for shared conversations, or for this user's own.
+    pub(crate) fn store(&self, is_local: bool) -> Store {
+        if is_local { self.workspace.local_store() } else { self.workspace.store() }
+    }
+
+    pub(crate) fn sessions(&self) -> Sessions {
+        self.workspace.sessions(self.environment.session.as_deref())
+    }
+
+    /// Returns all conversations of both stores, newest first.
+    pub(crate) fn conversations(&self) -> Result<Vec<Found>, Failure> {
+        let mut found = Vec::new();
+        for is_local in [false, true] {
+            let store = self.store(is_local);
+            let located = store.list()?;
+            found.extend(located.into_iter().map(|located| Found { store: store.clone(), located, is_local }));
+        }
+        found.sort_by_key(|found| std::cmp::Reverse(found.located.id));
+        Ok(found)
+    }
+
+    /// Returns the conversation that was named, or the current one.
+    pub(crate) fn selected(&self, id: Option<&str>) -> Result<Found, Failure> {
+        match id {
+            Some(id) => self.named(id),
+            None => self.current()?.ok_or_else(|| {
+                Failure::new("there is no current conversation")
+                    .with_hint("`jp query --new` starts one; `jp conversation ls` lists what there is.")
+            }),
+        }
+    }
+
+    /// Returns the current conversation: the one last used, or else the newest.
+    pub(crate) fn current(&self) -> Result<Option<Found>, Failure> {
+        let mut conversations = self.conversations()?;
+        let current = self.sessions().current();
+        let position = conversations.iter().position(|found| Some(found.located.id) == current);
+        if conversations.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(conversations.swap_remove(position.unwrap_or(0))))
+    }
+
+    fn named(&self, id: &str) -> Result<Found, Failure> {
+        let hint = "`jp conversation ls` lists what there is.";
+        let id = id.parse::<ConversationId>().map_err(|error| {
+            Failure::usage(format!("{error}")).with_hint(hint)
+        })?;
+        let found = self.conversations()?.into_iter().find(|found| found.located.id == id);
+        found.ok_or_else(|| Failure::new(format!("there is no conversation {id}")).with_hint(hint))
+    }
+
+    /// Reads a conversation and says what was amiss with it.
+    pub(crate) fn read(&self, found: &Found) -> Result<Conversation, Failure> {
+        let conversation = found.store.read(&found.located)?;
+        conversation.warnings.iter().for_each(|warning| self.output.warn(warning));
+        Ok(conversation)
+    }
+
+    /// Resolves the configuration, for a conversation or for a new one.
+    ///
+    /// `flags` are flags that set a key: their name, the key and the value.
+    pub(crate) fn config(
+        &self,
+        conversation: Option<&Conversation>,
+        flags: &[(&str, &str, &str)],
+    ) -> Result<Resolved, Failure> {
+        let mut layers = Layers::new();
+        self.add_files(&mut layers)?;
+        conversation.map_or(Ok(()), |conversation| add_conversation(&mut layers, conversation))?;
+        layers.add_env(std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        }))?;
+        for argument in &self.global.cfg {
+            self.add_argument(&mut layers, argument)?;
+        }
+        for (name, key, value) in flags {
+            let assignment = Assignment::Set { key: key.parse()?, text: (*value).to_owned() };
+            layers.add_assignment(Layer::Flag { name: (*name).to_owned() }, &assignment)?;
+        }
+        Ok(layers.resolve()?)
+    }
+
+    fn add_files(&self, layers: &mut Layers) -> Result<(), Failure> {
+        let shown = |path: &PathBuf| PathBuf::from(self.environment.display(path));
+        let workspace = self.workspace.root().join(".jp/config.toml");
+        if let Some(text) = read_optional(&workspace)? {
+            layers.add_toml(Layer::Workspace { path: shown(&workspace) }, &text)?;
+        }
+        if let Some(user) = self.environment.user_config()
+            && let Some(text) = read_optional(&user)?
+        {
+            layers.add_toml(Layer::User { path: shown(&user) }, &text)?;
+        }
+        Ok(())
+    }
+
+    fn add_argument(&self, layers: &mut Layers, argument: &str) -> Result<(), Failure> {
+        let path = self.environment.current_dir.join(argument);
+        let is_file = path.is_file();
+        let usage = |error: jp_config::Error| {
+            Failure { code: crate::error::Code::Usage, ..Failure::new(format!("failed to {}", chain(&error))) }
+        };
+        if is_file {
+            let text = fs::read_to_string(&path)
+                .map_err(|error| Failure::new(format!("failed to read {argument}: {error}")))?;
+            return Ok(layers.add_toml(Layer::File { path: PathBuf::from(argument) }, &text)?);
+        }
+        match Assignment::parse(argument).map_err(usage)? {
+            Assignment::File(path) => {
+                Err(Failure::usage(format!("failed to load {}: there is no such file", path.display()))
+                    .with_hint("`-c KEY=VALUE` sets a value, `-c FILE` loads a TOML file."))
+            }
+            assignment => {
+                layers.add_assignment(Layer::Argument { text: argument.to_owned() }, &assignment).map_err(usage)
+            }
+        }
+    }
+}
+
+fn add_conversation(layers: &mut Layers, conversation: &Conversation) -> Result<(), Failure> {
+    if let Some(Value::Object(base)) = &conversation.base_config {
+        layers.add_json(Layer::Conversation, &Value::Object(of_conversation(base)))?;
+    }
+    for event in conversation.stream.events() {
+        if let EventKind::ConfigDelta(delta) = &event.kind {
+            let mut delta = of_conversation(&delta.delta);
+            if let Some(Value::Object(conversation)) = delta.get_mut("conversation") {
+                // The stream has its own account of what is attached.
+                conversation.shift_remove("attachments");
+            }
+            layers.add_json(Layer::Conversation, &Value::Object(delta))?;
+        }
+    }
+    Ok(())
+}
+
+/// Keeps what a conversation may set: history can come from anywhere, so it says nothing of where
+/// requests go and which keys go with them.
+fn of_conversation(config: &Map<String, Value>) -> Map<String, Value> {
+    let may_set = |key: &str| matches!(key, "assistant" | "conversation");
+    config.iter().filter(|(key, _)| may_set(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn read_optional(path: &PathBuf) -> Result<Option<String>, Failure> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::new(format!("failed to read {}: {error}", path.display()))),
+    }
+}

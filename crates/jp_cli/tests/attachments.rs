@@ -1,0 +1,232 @@
+//! What can be attached, what can't, and what is on record of it.
+
+mod support;
+
+use std::{fs, os::unix::ffi::OsStrExt as _};
+
+use serde_json::{Value, json};
+use support::{Sandbox, answering, last_message};
+
+fn names(rows: &Value) -> Vec<&str> {
+    rows.as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap_or("-")).collect()
+}
+
+#[test]
+fn directory_gives_its_files_in_order_and_respects_ignore_rules() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    for path in ["src/b.rs", "src/a.rs", "src/sub/c.rs", "src/skip.log", "src/gen/x.rs", "src/.hidden"] {
+        sandbox.write(path, path);
+    }
+    sandbox.write(".gitignore", "*.log\n");
+    sandbox.jp(&["q", "--new", "-a", "src", "-a", "!src/gen/", "what?"]).succeeded();
+    let rows = sandbox.json(&["resource", "ls"]);
+    assert_eq!(names(&rows), ["src/.hidden", "src/a.rs", "src/b.rs", "src/sub/c.rs"]);
+    sandbox.jp(&["q", "-a", "src/skip.log", "and this?"]).succeeded();
+    assert!(last_message(&server).contains("src/skip.log"));
+}
+
+#[test]
+fn names_of_every_kind_are_attached_and_shown_again() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let strange = ["with space.txt", "a#b", "100%.txt", "%41.txt", "it's \"quoted\"", "🌱.md", "two\nlines", "a[1].txt", "q?.txt", "é", "e\u{301}"];
+    for name in strange {
+        sandbox.write(name, name);
+    }
+    let mut arguments = vec!["q", "--new", "what?"];
+    strange.iter().for_each(|name| arguments.extend(["-a", name]));
+    sandbox.jp(&arguments).succeeded();
+    let rows = sandbox.json(&["resource", "ls"]);
+    assert_eq!(names(&rows), strange);
+    let uris: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["uri"].as_str().unwrap()).collect();
+    assert!(uris.iter().all(|uri| uri.is_ascii() && !uri.contains([' ', '"', '\n'])), "{uris:?}");
+    for (name, uri) in strange.iter().zip(&uris) {
+        assert_eq!(sandbox.jp(&["resource", "show", uri]).succeeded().stdout, *name);
+    }
+    let declared = sandbox.json(&["attachment", "ls"]);
+    assert_eq!(declared.as_array().unwrap().len(), strange.len());
+    sandbox.jp(&["q", "again?"]).succeeded();
+    assert_eq!(sandbox.json(&["resource", "ls"]), rows, "nothing is attached twice");
+}
+
+#[test]
+fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("ok.txt", "fine");
+    fs::create_dir(sandbox.path("empty")).unwrap();
+    fs::File::create(sandbox.path("huge")).unwrap().set_len(3 << 30).unwrap();
+    let fifo = sandbox.path("fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    std::os::unix::fs::symlink("loop", sandbox.path("loop")).unwrap();
+    for (input, words) in [
+        ("missing.rs", vec!["\"missing.rs\"", "does not exist"]),
+        ("*.nothing", vec!["*.nothing", "matches"]),
+        ("empty", vec!["empty", "no file"]),
+        ("huge", vec!["huge", "3221225472 bytes", "conversation.attachment.max_bytes"]),
+        ("fifo", vec!["named pipe"]),
+        ("loop", vec!["loop"]),
+        ("https://example.com/", vec!["http:", "not supported"]),
+        ("external:00/x", vec!["attach the file itself again"]),
+        ("!ok.txt", vec!["exclude"]),
+    ] {
+        let run = sandbox.jp(&["q", "--new", "-a", "ok.txt", "-a", input, "what?"]);
+        if input == "!ok.txt" {
+            // The only file is excluded: that is said, and nothing else is wrong with it.
+            assert!(run.stderr.contains("excluded"), "{run:?}");
+            continue;
+        }
+        run.failed(1, &words);
+        assert!(!sandbox.path(".jp/conversations").exists(), "{input}");
+        let blobs = sandbox.files(".jp/blobs");
+        assert_eq!(blobs, Vec::<std::path::PathBuf>::new(), "{input}");
+    }
+}
+
+#[test]
+fn unavailable_can_be_skipped_and_is_said() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("ok.txt", "fine");
+    sandbox.write("big.txt", "x".repeat(2000));
+    let limit = "conversation.attachment.max_bytes=1KB";
+    sandbox.jp(&["q", "--new", "-c", limit, "-a", "ok.txt", "-a", "big.txt", "?"]).failed(1, &["--skip-unavailable"]);
+    let run = sandbox.jp(&["q", "--new", "-c", limit, "--skip-unavailable", "-a", "ok.txt", "-a", "big.txt", "?"]).succeeded();
+    assert!(run.stderr.contains("skipped") && run.stderr.contains("big.txt"), "{}", run.stderr);
+    assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["ok.txt"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn name_that_is_not_utf8_is_named_in_the_error() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let name = std::ffi::OsStr::from_bytes(b"bad\xff.txt");
+    fs::write(sandbox.root.join(name), "x").unwrap();
+    sandbox.jp(&["q", "--new", "-a", ".", "what?"]).failed(1, &["bad", "UTF-8"]);
+    let mut arguments: Vec<&std::ffi::OsStr> = ["q", "--new", "what?", "-a"].iter().map(std::ffi::OsStr::new).collect();
+    arguments.push(name);
+    let run = sandbox.jp(&arguments);
+    assert_ne!(run.code, 0, "{run:?}");
+}
+
+#[test]
+fn directory_loop_ends_and_is_said() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("src/a.rs", "x");
+    std::os::unix::fs::symlink("../src", sandbox.path("src/again")).unwrap();
+    let run = sandbox.jp(&["q", "--new", "-a", "src", "what?"]).succeeded();
+    assert!(run.stderr.contains("link to a directory"), "{}", run.stderr);
+    assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["src/a.rs"]);
+}
+
+#[test]
+fn workspace_under_a_symlink_is_the_same_workspace() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "abc");
+    std::os::unix::fs::symlink(&sandbox.root, sandbox.home.join("link")).unwrap();
+    let through_link = |arguments: &[&str]| {
+        let mut command = sandbox.command(arguments);
+        command.current_dir(sandbox.home.join("link"));
+        support::run(command).succeeded()
+    };
+    through_link(&["q", "--new", "-a", "a.txt", "what?"]);
+    sandbox.jp(&["q", "-a", "a.txt", "again?"]).succeeded();
+    let rows = sandbox.json(&["resource", "ls"]);
+    assert_eq!(rows[0]["uri"], rows[1]["uri"]);
+    assert_eq!(sandbox.json(&["attachment", "ls"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn link_out_of_the_workspace_becomes_external_and_is_said() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let outside = sandbox.write("~/outside/notes.md", "# Notes");
+    std::os::unix::fs::symlink(outside, sandbox.path("notes.md")).unwrap();
+    let run = sandbox.jp(&["q", "--new", "-a", "notes.md", "what?"]).succeeded();
+    assert!(run.stderr.contains("leads out of the workspace"), "{}", run.stderr);
+    assert!(sandbox.json(&["resource", "ls"])[0]["uri"].as_str().unwrap().starts_with("external:"));
+}
+
+#[test]
+fn binary_file_is_attached_and_its_omission_is_said() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("data.bin", [0, 159, 146, 150]);
+    let run = sandbox.jp(&["q", "--new", "-a", "data.bin", "what?"]).succeeded();
+    assert!(run.stderr.contains("data.bin") && run.stderr.contains("not shown"), "{}", run.stderr);
+    assert!(last_message(&server).contains("data.bin"));
+    let mut show = sandbox.command(&["resource", "show", "data.bin"]);
+    assert_eq!(show.output().unwrap().stdout, [0, 159, 146, 150]);
+}
+
+#[test]
+fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_history() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "abc");
+    sandbox.write("~/outside/notes.md", "outside");
+    sandbox.jp(&["q", "--new", "start"]).succeeded();
+    sandbox.jp(&["attachment", "add", "a.txt", "~/outside/notes.md"]).succeeded();
+    let rows = sandbox.json(&["attachment", "ls"]);
+    assert_eq!(rows[0], json!({"declaration": "file:a.txt", "kind": "workspace", "uri": null, "name": null, "size": null, "turn": null}));
+    assert_eq!((&rows[1]["kind"], &rows[1]["name"], &rows[1]["turn"]), (&json!("external"), &json!("notes.md"), &Value::Null));
+    sandbox.jp(&["q", "look"]).succeeded();
+    assert!(last_message(&server).contains("abc") && last_message(&server).contains("outside"));
+    let rows = sandbox.json(&["attachment", "ls"]);
+    assert_eq!((&rows[0]["turn"], &rows[1]["turn"]), (&json!(2), &json!(2)));
+
+    sandbox.jp(&["attachment", "rm", "a.txt", "notes.md"]).succeeded();
+    assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
+    sandbox.jp(&["q", "still there?"]).succeeded();
+    assert_eq!(sandbox.json(&["resource", "ls"]).as_array().unwrap().len(), 2);
+    sandbox.jp(&["attachment", "rm", "a.txt"]).failed(1, &["a.txt is not attached", "hint: `jp attachment ls`"]);
+}
+
+#[test]
+fn vanished_file_of_the_configuration_names_the_way_out() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    sandbox.write(".jp/config.toml", format!("{config}[conversation]\nattachments = [\"file:gone.md\"]\n"));
+    sandbox.jp(&["q", "--new", "what?"]).failed(1, &["gone.md", "jp attachment rm 'file:gone.md'"]);
+}
+
+#[test]
+fn fork_inherits_snapshots_and_a_trimmed_one_resolves_again() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "first");
+    sandbox.write("~/outside/notes.md", "outside");
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "-a", "~/outside/notes.md", "one"]).succeeded();
+    sandbox.jp(&["q", "two"]).succeeded();
+    let original = sandbox.json(&["conversation", "show"])["id"].as_str().unwrap().to_owned();
+    sandbox.write("a.txt", "second");
+
+    let fork = sandbox.json(&["conversation", "fork"]);
+    assert_eq!(fork["turns"], 2);
+    sandbox.jp(&["q", "three"]).succeeded();
+    assert_eq!(names(&sandbox.json(&["resource", "ls"])).len(), 2);
+
+    sandbox.json(&["conversation", "fork", &original, "--turns", "1"]);
+    sandbox.jp(&["q", "three"]).succeeded();
+    let message = last_message(&server);
+    assert!(message.contains("second") && message.contains("outside") && !message.contains("first"), "{message}");
+    assert_eq!(sandbox.json(&["resource", "ls", "-i", &original]).as_array().unwrap().len(), 2, "the original is untouched");
+}
+
+#[test]
+fn attaching_an_unchanged_tree_again_creates_no_file() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    for index in 0..20 {
+        sandbox.write(&format!("src/{index}.txt"), format!("file {index}"));
+    }
+    sandbox.jp(&["q", "--new", "-a", "src", "one"]).succeeded();
+    let before = sandbox.files(".jp");
+    sandbox.jp(&["q", "-a", "src", "two"]).succeeded();
+    assert_eq!(sandbox.files(".jp"), before);
+}

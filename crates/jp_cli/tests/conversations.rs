@@ -1,0 +1,191 @@
+//! `jp conversation`, `resource`, `storage`, `config` and `init`.
+
+mod support;
+
+use std::{fs, path::Path};
+
+use serde_json::{Value, json};
+use support::{Sandbox, answering, run};
+
+fn with_two_conversations() -> (jp_llm::testing::Server, Sandbox, [String; 2]) {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "abc");
+    let id = |document: Value| document["conversation"].as_str().unwrap().to_owned();
+    let first = id(sandbox.json(&["q", "--new", "-a", "a.txt", "The first question of all"]));
+    let second = id(sandbox.json(&["q", "--new", "--title", "Second", "two"]));
+    (server, sandbox, [first, second])
+}
+
+#[test]
+fn list_shows_the_newest_first_and_marks_the_current_one() {
+    let (_server, sandbox, [first, second]) = with_two_conversations();
+    let rows = sandbox.json(&["conversation", "ls"]);
+    let row = |index: usize, key: &str| rows[index][key].clone();
+    assert_eq!((row(0, "id"), row(0, "title"), row(0, "current")), (json!(second), json!("Second"), json!(true)));
+    assert_eq!((row(1, "id"), row(1, "title"), row(1, "turns")), (json!(first), json!("The first question of all"), json!(1)));
+    assert_eq!((row(1, "local"), row(1, "current")), (json!(false), json!(false)));
+    sandbox.jp(&["c", "use", &first]).succeeded();
+    sandbox.jp(&["q", "goes on with the first"]).succeeded();
+    let rows = sandbox.json(&["conversation", "ls"]);
+    assert_eq!((&rows[1]["turns"], &rows[1]["current"]), (&json!(2), &json!(true)));
+    let text = sandbox.jp(&["c", "ls"]).succeeded().stdout;
+    assert!(text.lines().nth(1).unwrap().starts_with(&format!("* {first}  2 turns")), "{text}");
+}
+
+#[test]
+fn local_conversation_stays_out_of_the_workspace() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "abc");
+    sandbox.jp(&["q", "--new", "--local", "-a", "a.txt", "mine"]).succeeded();
+    assert!(!sandbox.path(".jp/conversations").exists() && !sandbox.path(".jp/blobs").exists());
+    assert_eq!(sandbox.json(&["c", "ls"])[0]["local"], true);
+    sandbox.jp(&["q", "more"]).succeeded();
+    assert_eq!(sandbox.json(&["c", "show"])["turns"], 2);
+    assert_eq!(sandbox.jp(&["r", "show", "a.txt"]).succeeded().stdout, "abc");
+}
+
+#[test]
+fn print_shows_turns_as_text_and_as_json() {
+    let (_server, sandbox, [first, _]) = with_two_conversations();
+    sandbox.jp(&["q", "-i", &first, "And then?"]).succeeded();
+    let text = sandbox.jp(&["c", "print", &first]).succeeded().stdout;
+    assert!(text.starts_with("## Turn 1\n\nThe first question of all\n\n- attached: a.txt (3 B) <file:///"), "{text}");
+    assert!(text.ends_with("## Turn 2\n\nAnd then?\n\nYes.\n\n"), "{text}");
+    let document = sandbox.json(&["c", "print", &first, "--turn", "2"]);
+    assert_eq!(document["turns"].as_array().unwrap().len(), 1);
+    assert_eq!(document["turns"][0]["events"][0]["content"], "And then?");
+    sandbox.jp(&["c", "print", &first, "--turn", "3..x"]).failed(2, &["no range of turns"]);
+}
+
+#[test]
+fn files_of_a_conversation_are_all_it_needs() {
+    let (_server, sandbox, [first, _]) = with_two_conversations();
+    let files = sandbox.jp(&["c", "show", &first, "--files"]).succeeded().stdout;
+    let clone = Sandbox::new();
+    fs::copy(sandbox.path(".jp/.id"), clone.path(".jp/.id")).unwrap();
+    for file in files.lines() {
+        let target = clone.root.join(file);
+        fs::create_dir_all(target.parent().unwrap()).unwrap();
+        fs::copy(sandbox.root.join(file), target).unwrap();
+    }
+    assert_eq!(clone.jp(&["r", "show", "a.txt", "-i", &first]).succeeded().stdout, "abc");
+    clone.jp(&["storage", "check"]).succeeded();
+}
+
+#[test]
+fn removed_conversation_is_gone_and_the_other_stays() {
+    let (_server, sandbox, [first, second]) = with_two_conversations();
+    sandbox.jp(&["c", "rm", &second]).succeeded();
+    let rows = sandbox.json(&["c", "ls"]);
+    assert_eq!((rows.as_array().unwrap().len(), &rows[0]["id"]), (1, &json!(first)));
+    sandbox.jp(&["c", "rm", &second]).failed(1, &["there is no conversation"]);
+}
+
+#[test]
+fn versions_of_a_resource_are_chosen_by_number_or_checksum() {
+    let (_server, sandbox, [first, _]) = with_two_conversations();
+    sandbox.write("a.txt", "changed");
+    sandbox.jp(&["q", "-i", &first, "-a", "a.txt", "and now?"]).succeeded();
+    let rows = sandbox.json(&["r", "ls"]);
+    let checksum = rows[0]["checksum"].as_str().unwrap();
+    let show = |arguments: &[&str]| sandbox.jp(&[&["r", "show", "a.txt"], arguments].concat()).succeeded().stdout;
+    assert_eq!([show(&[]), show(&["--version", "1"]), show(&["--version", &checksum[..12]])], ["changed", "abc", "abc"]);
+    assert_eq!(sandbox.json(&["r", "show", "a.txt"])["text"], "changed");
+    sandbox.jp(&["r", "show", "a.txt", "--version", "3"]).failed(1, &["has no version 3", "2 versions"]);
+    sandbox.jp(&["r", "show", "b.txt"]).failed(1, &["no resource b.txt", "hint: `jp resource ls`"]);
+}
+
+#[test]
+fn check_names_the_damaged_blob_and_its_conversation() {
+    let (_server, sandbox, [first, _]) = with_two_conversations();
+    sandbox.jp(&["storage", "check"]).succeeded();
+    let blob = sandbox.files(".jp/blobs").pop().unwrap();
+    let mut bytes = fs::read(&blob).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&blob, bytes).unwrap();
+    let run = sandbox.jp(&["storage", "check"]).failed(1, &["1 problem"]);
+    assert!(run.stdout.contains(&first) && run.stdout.contains("is damaged"), "{}", run.stdout);
+    sandbox.jp(&["r", "show", "a.txt", "-i", &first]).failed(1, &["is damaged"]);
+    sandbox.jp(&["q", "-i", &first, "x"]).failed(1, &["is damaged"]);
+}
+
+#[test]
+fn status_counts_what_is_there() {
+    let (_server, sandbox, _) = with_two_conversations();
+    let rows = sandbox.json(&["storage", "status"]);
+    assert_eq!((&rows[0]["conversations"], &rows[0]["blobs"]), (&json!(2), &json!(1)));
+    assert_eq!(rows[1]["conversations"], 0);
+}
+
+#[test]
+fn config_shows_each_value_with_its_layer() {
+    let (_server, sandbox, _) = with_two_conversations();
+    sandbox.write("~/.config/jp/config.toml", "conversation.attachment.max_files = 7\n");
+    let entries = sandbox.json(&["config", "show", "-c", "conversation.attachment.max_bytes=1MB"]);
+    let layer = |key: &str| {
+        let entries = entries.as_array().unwrap();
+        entries.iter().find(|entry| entry["key"] == key).unwrap()["layer"].as_str().unwrap().to_owned()
+    };
+    assert!(layer("assistant.model.id").contains(".jp/config.toml"));
+    assert!(layer("conversation.attachment.max_files").contains(".config/jp/config.toml"));
+    assert!(layer("conversation.attachment.max_bytes").contains("-c"));
+    assert_eq!(layer("conversation.deduplication.enabled"), "default");
+    sandbox.write(".jp/config.toml", "[conversation\n");
+    sandbox.jp(&["config", "show"]).failed(1, &[".jp/config.toml", "line 1"]);
+    sandbox.write(".jp/config.toml", "conversation.attachment.max_bytes = 'lots'\n");
+    sandbox.jp(&["config", "show"]).failed(1, &["max_bytes", "lots", ".jp/config.toml"]);
+    sandbox.write(".jp/config.toml", "assistent.model.id = 'a/b'\n");
+    let run = sandbox.jp(&["config", "show"]).succeeded();
+    assert!(run.stderr.contains("unknown key `assistent`"), "{}", run.stderr);
+    sandbox.jp(&["config", "show", "-c", "assistent=1"]).failed(1, &["assistent"]);
+}
+
+#[test]
+fn init_makes_a_workspace_once_and_overwrites_nothing() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(&["init", "fresh"]);
+    command.current_dir(&sandbox.home);
+    run(command).succeeded();
+    let config = sandbox.home.join("fresh/.jp/config.toml");
+    assert!(config.exists());
+    fs::write(&config, "# mine\n").unwrap();
+    let mut command = sandbox.command(&["init"]);
+    command.current_dir(sandbox.home.join("fresh"));
+    let again = run(command).succeeded();
+    assert!(again.stderr.contains("already"), "{}", again.stderr);
+    assert_eq!(fs::read_to_string(config).unwrap(), "# mine\n");
+}
+
+#[test]
+fn older_conversations_are_listed_printed_and_continued() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
+    if !source.is_dir() {
+        eprintln!("skipped: {} is not there", source.display());
+        return;
+    }
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    for entry in fs::read_dir(source).unwrap() {
+        let entry = entry.unwrap();
+        let target = sandbox.path(".jp/conversations").join(entry.file_name());
+        fs::create_dir_all(&target).unwrap();
+        for file in fs::read_dir(entry.path()).unwrap() {
+            let file = file.unwrap();
+            fs::write(target.join(file.file_name()), fs::read(file.path()).unwrap()).unwrap();
+        }
+    }
+    let rows = sandbox.json(&["c", "ls"]);
+    assert!(rows.as_array().unwrap().len() >= 5);
+    for row in rows.as_array().unwrap() {
+        let id = row["id"].as_str().unwrap();
+        assert!(row["turns"].as_u64().unwrap() > 0 && row["title"].is_string(), "{row}");
+        sandbox.jp(&["c", "print", id]).succeeded();
+        sandbox.jp(&["q", "-i", id, "-m", "llamacpp/m", "--skip-unavailable", "Summarise."]).succeeded();
+        let after = sandbox.json(&["c", "show", id]);
+        assert_eq!(after["turns"].as_u64().unwrap(), row["turns"].as_u64().unwrap() + 1);
+    }
+    sandbox.jp(&["storage", "check"]).succeeded();
+}

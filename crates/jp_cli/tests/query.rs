@@ -1,0 +1,370 @@
+//! `jp query`, from the shell's side.
+
+mod support;
+
+use std::{fs, io::Write as _, process::Stdio};
+
+use jp_llm::testing::{Reply, Server, chunk, unused_url};
+use serde_json::json;
+use support::{Sandbox, answer, answering, last_message, last_request, run};
+
+#[test]
+fn answer_streams_to_stdout_and_the_rest_to_stderr() {
+    let server = answering("It prints hello.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("src/main.rs", "fn main() {}\n");
+    sandbox.write("~/outside/notes.md", "# Notes\n");
+    let run = sandbox.jp(&["query", "--new", "--attach", "src/", "--attach", "~/outside/notes.md", "What", "now?"]).succeeded();
+    assert_eq!(run.stdout, "It prints hello.\n");
+    for words in ["Attached 2 resources, 21 B:", "src/main.rs", "notes.md", "external:", "50 input, 40 from cache, 7 output", "`jp query \"…\"` goes on with conversation"] {
+        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+    }
+    let message = last_message(&server);
+    assert!(message.starts_with("What now?\n<resource uri=\"file:///"), "{message}");
+    assert!(message.contains("name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"), "{message}");
+    assert!(message.contains("name=\"notes.md\" mimeType=\"text/markdown\">\n# Notes\n</resource>"), "{message}");
+}
+
+#[test]
+fn conversation_goes_on_and_attachments_stay_at_their_turn() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "first");
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "one"]).succeeded();
+    let first = server.received().pop().unwrap().body;
+    sandbox.write("a.txt", "second");
+    sandbox.jp(&["q", "two"]).succeeded();
+    let second = server.received().pop().unwrap().body;
+    let history = first.strip_suffix(b"]}").expect("a request ends with its messages");
+    assert!(second.starts_with(history), "{}\n{}", String::from_utf8_lossy(&first), String::from_utf8_lossy(&second));
+    assert!(!String::from_utf8_lossy(&second).contains("second"));
+    sandbox.jp(&["q", "-a", "a.txt", "three"]).succeeded();
+    assert!(last_message(&server).contains("second"));
+    let turns: Vec<_> = sandbox.json(&["resource", "ls"]).as_array().unwrap().iter().map(|row| row["turn"].clone()).collect();
+    assert_eq!(turns, [json!(1), json!(3)]);
+}
+
+#[test]
+fn piped_input_goes_before_the_words() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let mut command = sandbox.command(&["query", "--new", "explain"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"error[E0308]\n").unwrap();
+    assert!(child.wait_with_output().unwrap().status.success());
+    assert_eq!(last_message(&server), "error[E0308]\n\nexplain");
+}
+
+#[test]
+fn json_is_one_document() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "abc");
+    let document = sandbox.json(&["query", "--new", "-a", "a.txt", "is it?"]);
+    assert_eq!(document["answer"], "Yes.");
+    assert_eq!(document["model"], "llamacpp/m");
+    assert_eq!(document["turn"], 1);
+    assert_eq!(document["usage"]["cached_read"], 40);
+    assert_eq!(document["resources"][0]["name"], "a.txt");
+    assert_eq!(document["resources"][0]["size"], 3);
+}
+
+#[test]
+fn no_persist_stores_nothing_and_answers_all_the_same() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "abc");
+    let before = sandbox.files(".jp");
+    let run = sandbox.jp(&["query", "--new", "--no-persist", "-a", "a.txt", "is it?"]).succeeded();
+    assert_eq!(run.stdout, "Yes.\n");
+    assert!(last_message(&server).contains("abc"));
+    assert_eq!(sandbox.files(".jp"), before);
+}
+
+#[test]
+fn no_persist_continues_a_conversation_with_its_stored_content() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "stored before");
+    sandbox.jp(&["query", "--new", "-a", "a.txt", "one"]).succeeded();
+    let events = sandbox.events();
+    sandbox.write("b.txt", "not stored");
+    sandbox.jp(&["query", "--no-persist", "-a", "b.txt", "two"]).succeeded();
+    let request = last_request(&server).to_string();
+    assert!(request.contains("stored before") && request.contains("not stored"), "{request}");
+    assert_eq!(sandbox.events(), events);
+}
+
+#[test]
+fn explain_sends_and_stores_nothing() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "abc");
+    sandbox.jp(&["query", "--new", "-a", "a.txt", "one"]).succeeded();
+    let (events, requests) = (sandbox.events(), server.received().len());
+    let document = sandbox.json(&["query", "--explain", "-a", "a.txt", "two"]);
+    assert_eq!(document["turns"][1]["blocks"][1]["kind"], "resource");
+    assert_eq!(document["turns"][1]["blocks"][1]["bytes"], 3);
+    assert_eq!(document["turns"].as_array().unwrap().len(), 2);
+    assert!(document["cached_prefix_tokens"].as_u64() < document["tokens"].as_u64());
+    assert_eq!(document["request"]["messages"].as_array().unwrap().len(), 3);
+    let run = sandbox.jp(&["query", "--explain", "two"]).succeeded();
+    assert!(run.stdout.contains("about") && run.stderr.contains("Nothing was sent"), "{run:?}");
+    assert_eq!((sandbox.events(), server.received().len()), (events, requests));
+}
+
+#[test]
+fn failed_query_is_kept_and_sent_again_without_words() {
+    let sandbox = Sandbox::new().with_url(&unused_url());
+    sandbox.write("a.txt", "abc");
+    sandbox
+        .jp(&["query", "--new", "-a", "a.txt", "is it?"])
+        .failed(1, &["connection refused", "hint: start the server", "`jp query` without words sends it again"]);
+    assert_eq!(sandbox.events().iter().filter(|event| event["type"] == "chat_request").count(), 1);
+    let server = answering("Yes.");
+    let sandbox = sandbox.with_server(&server);
+    assert_eq!(sandbox.jp(&["query"]).succeeded().stdout, "Yes.\n");
+    assert!(last_message(&server).contains("abc"));
+    assert_eq!(sandbox.events().iter().filter(|event| event["type"] == "chat_request").count(), 1);
+    sandbox.jp(&["query"]).failed(2, &["there is nothing to ask, and no unanswered message"]);
+}
+
+#[test]
+fn half_an_answer_is_kept_and_marked() {
+    let server = Server::new(vec![Reply::stream(&chunk("It pri"))]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let run = sandbox.jp(&["query", "--new", "what?"]).failed(1, &["ended before it was complete", "what arrived of the answer is kept"]);
+    assert_eq!(run.stdout, "It pri\n");
+    let events = sandbox.events();
+    let answer = events.iter().find(|event| event["type"] == "chat_response").unwrap();
+    assert_eq!(answer["message"], "It pri");
+    assert!(answer["incomplete"].as_str().unwrap().contains("connection"), "{answer}");
+    assert_eq!(server.received().len(), 1, "nothing is sent again once an answer was shown");
+}
+
+#[test]
+fn rubbish_is_an_error_that_shows_it() {
+    for (reply, words) in [
+        (Reply::with_headers(200, "content-type: text/html\r\n", "<h1>Login</h1>"), "text/html"),
+        (Reply::stream("data: {rubbish\n\n"), "rubbish"),
+        (Reply::json(401, r#"{"error":{"message":"bad key"}}"#), "bad key"),
+        (Reply::raw("\x00\x01\x02"), "reach"),
+    ] {
+        let server = Server::new(vec![reply]);
+        let sandbox = Sandbox::new().with_server(&server);
+        sandbox.jp(&["query", "--new", "what?"]).failed(1, &[words, "sends it again"]);
+        assert!(sandbox.events().iter().any(|event| event["type"] == "chat_request"));
+    }
+}
+
+#[test]
+fn busy_server_is_asked_again_and_the_person_is_told() {
+    let busy = Reply::with_headers(429, "retry-after: 0\r\n", r#"{"error":{"message":"slow down"}}"#);
+    let server = Server::new(vec![busy, answer("Yes.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let run = sandbox.jp(&["query", "--new", "what?"]).succeeded();
+    assert_eq!(run.stdout, "Yes.\n");
+    assert!(run.stderr.contains("slow down"), "{}", run.stderr);
+    assert_eq!(server.received().len(), 2);
+}
+
+#[test]
+fn silent_server_is_given_up_after_the_idle_timeout() {
+    let server = Server::new(vec![Reply::stream(&chunk("Well,")).then_hang()]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let run = sandbox
+        .jp(&["query", "--new", "-c", "providers.llm.llamacpp.idle_timeout_secs=1", "what?"])
+        .failed(1, &["nothing came for 1 s"]);
+    assert_eq!(run.stdout, "Well,\n");
+}
+
+#[test]
+#[cfg(unix)]
+fn interrupt_keeps_what_arrived_and_exits_with_130() {
+    use std::io::Read as _;
+    let server = Server::new(vec![Reply::stream(&chunk("Once upon a time")).then_hang()]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let mut command = sandbox.command(&["query", "--new", "tell"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut shown = [0; 16];
+    child.stdout.as_mut().unwrap().read_exact(&mut shown).unwrap();
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    let events = sandbox.events();
+    let answer = events.iter().find(|event| event["type"] == "chat_response").unwrap();
+    assert_eq!((&answer["message"], &answer["incomplete"]), (&json!("Once upon a time"), &json!("interrupted")));
+}
+
+#[test]
+fn closed_pipe_is_quiet_and_the_answer_is_kept() {
+    let server = answering("Yes, and a good deal more.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let mut command = sandbox.command(&["query", "--new", "what?"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!String::from_utf8_lossy(&output.stderr).to_lowercase().contains("pipe"));
+    assert!(sandbox.events().iter().any(|event| event["message"] == "Yes, and a good deal more."));
+}
+
+#[test]
+fn missing_key_fails_before_anything_is_resolved_or_stored() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".jp/config.toml", "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = 'http://127.0.0.1:1'\napi_key_env = 'WORK_KEY'\n");
+    sandbox.jp(&["query", "--new", "-a", "missing.txt", "what?"]).failed(1, &["WORK_KEY is not set"]);
+    assert!(!sandbox.path(".jp/conversations").exists());
+}
+
+#[test]
+fn second_query_waits_for_the_first_or_fails_with_no_wait() {
+    let server = Server::new(vec![Reply::stream(&chunk("Hm")).then_hang(), answer("Yes.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let mut command = sandbox.command(&["query", "--new", "one"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut first = command.spawn().unwrap();
+    let mut shown = [0; 2];
+    std::io::Read::read_exact(first.stdout.as_mut().unwrap(), &mut shown).unwrap();
+
+    let process = first.id().to_string();
+    sandbox.jp(&["query", "--no-wait", "two"]).failed(1, &["is in use by another jp", &process]);
+    let mut command = sandbox.command(&["query", "two"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut second = command.spawn().unwrap();
+    let mut line = String::new();
+    let mut stderr = std::io::BufReader::new(second.stderr.take().unwrap());
+    std::io::BufRead::read_line(&mut stderr, &mut line).unwrap();
+    assert!(line.starts_with("Waiting for another jp"), "{line}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(second.wait_with_output().unwrap().status.success());
+    let requests: Vec<_> = sandbox.events().into_iter().filter(|event| event["type"] == "chat_request").collect();
+    assert_eq!(requests.iter().map(|event| &event["content"]).collect::<Vec<_>>(), ["one", "two"]);
+}
+
+#[test]
+fn damaged_conversation_is_left_alone_with_line_and_column() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["query", "--new", "one"]).succeeded();
+    let path = sandbox.conversation().join("events.json");
+    let broken = fs::read_to_string(&path).unwrap().replacen("},\n", "}\n", 1);
+    fs::write(&path, &broken).unwrap();
+    sandbox.jp(&["query", "two"]).failed(1, &["expected `,` or `]` at line 3, column 1"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), broken);
+    assert_eq!(server.received().len(), 1);
+}
+
+#[test]
+fn torn_conversation_goes_on_with_one_warning() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["query", "--new", "one"]).succeeded();
+    let path = sandbox.conversation().join("events.json");
+    let whole = fs::read_to_string(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 20]).unwrap();
+    let run = sandbox.jp(&["query", "two"]).succeeded();
+    assert_eq!(run.stderr.matches("was cut off").count(), 1, "{}", run.stderr);
+    assert!(!sandbox.jp(&["query", "three"]).succeeded().stderr.contains("was cut off"));
+    assert!(sandbox.conversation().join("events.json.torn-1").exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn full_disk_is_an_error_and_nothing_is_half_written() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let mount = |arguments: &[&str]| std::process::Command::new(arguments[0]).args(&arguments[1..]).stderr(Stdio::null()).status();
+    let disk = support::shown(&sandbox.path(".jp"));
+    if !mount(&["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", &disk]).is_ok_and(|status| status.success()) {
+        eprintln!("skipped: a small file system can't be mounted here");
+        return;
+    }
+    sandbox.write(".jp/.id", "full\n");
+    let sandbox = sandbox.with_server(&server);
+    let incompressible: Vec<u8> = (0..400_000_u32).flat_map(|index| (index.wrapping_mul(2_654_435_761) >> 7).to_le_bytes()).collect();
+    sandbox.write("big.bin", incompressible);
+    let run = sandbox.jp(&["query", "--new", "-a", "big.bin", "what?"]);
+    let left = sandbox.files(".jp");
+    let unmounted = mount(&["umount", &disk]).is_ok_and(|status| status.success());
+    run.failed(1, &["No space left", "hint: free some space"]);
+    assert_eq!(server.received().len(), 0);
+    assert!(!left.iter().any(|path| path.ends_with("events.json") || path.extension().is_some_and(|e| e == "gz")), "{left:?}");
+    assert!(unmounted);
+}
+
+#[test]
+#[cfg(unix)]
+fn read_only_workspace_is_an_error_that_names_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    if support::is_root() {
+        eprintln!("skipped: root may write anywhere");
+        return;
+    }
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    fs::set_permissions(sandbox.path(".jp"), fs::Permissions::from_mode(0o555)).unwrap();
+    sandbox.jp(&["query", "--new", "what?"]).failed(1, &[".jp", "hint: check who may write there"]);
+    assert_eq!(server.received().len(), 0);
+}
+
+#[test]
+fn usage_errors_exit_with_2() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["query", "--new"]).failed(2, &["there is nothing to ask"]);
+    sandbox.jp(&["query", "--nwe", "x"]).failed(2, &["unexpected argument '--nwe'"]);
+    sandbox.jp(&["query", "--new", "--model", "nothing", "x"]).failed(2, &["PROVIDER/NAME"]);
+    sandbox.jp(&["query", "--id", "x", "y"]).failed(2, &["a conversation id is a number"]);
+    sandbox.jp(&["query", "--id", "123", "y"]).failed(1, &["there is no conversation 123"]);
+    assert_eq!(server.received().len(), 0);
+}
+
+#[test]
+fn command_works_only_in_a_workspace() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(&["query", "x"]);
+    command.current_dir(&sandbox.home);
+    run(command).failed(1, &["no workspace at or above", "hint: `jp init`"]);
+}
+
+#[test]
+fn flag_works_before_and_after_the_command() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    for arguments in [["--format", "json", "query", "--new", "x"], ["query", "--new", "x", "--format", "json"]] {
+        let run = sandbox.jp(&arguments).succeeded();
+        assert!(run.stdout.starts_with('{'), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn model_named_once_is_kept_for_the_conversation() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["query", "--new", "--model", "llamacpp/other", "x"]).succeeded();
+    sandbox.jp(&["query", "y"]).succeeded();
+    assert_eq!(last_request(&server)["model"], "other");
+}
+
+#[test]
+fn key_command_of_a_workspace_is_not_run() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new();
+    let config = format!("assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\napi_key_command = ['touch', 'ran']\n", server.url());
+    sandbox.write(".jp/config.toml", &config);
+    sandbox.jp(&["query", "--new", "what?"]).failed(1, &["api_key_command", "is not run", "~/.config/jp/config.toml"]);
+    assert!(!sandbox.path("ran").exists());
+    sandbox.write(".jp/config.toml", "");
+    sandbox.write("~/.config/jp/config.toml", config.replace("['touch', 'ran']", "'echo sk-secret'"));
+    sandbox.jp(&["query", "--new", "what?"]).succeeded();
+    assert!(server.received().pop().unwrap().head.contains("authorization: bearer sk-secret"));
+    for path in sandbox.files(".jp") {
+        assert!(!String::from_utf8_lossy(&fs::read(path).unwrap()).contains("sk-secret"));
+    }
+}

@@ -1,0 +1,215 @@
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{self, Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{AttachmentDeclaration, ByteSize};
+
+/// The whole configuration, with the defaults where nobody set a value.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct Config {
+    /// Whom the person talks to.
+    pub assistant: Assistant,
+    /// Where models and tools are reached.
+    pub providers: Providers,
+    /// How conversations work.
+    pub conversation: Conversation,
+}
+
+/// `assistant`: whom the person talks to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct Assistant {
+    /// The model that answers.
+    pub model: Model,
+    /// What the model is told before the conversation.
+    pub system_prompt: Option<String>,
+}
+
+/// `assistant.model`: the model that answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct Model {
+    /// `provider/name`, or one of [`Providers::aliases`].
+    pub id: Option<String>,
+}
+
+/// `providers`: where models and tools are reached.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct Providers {
+    /// Servers of models, by provider: `anthropic`, `openai`, `ollama`, …
+    pub llm: BTreeMap<String, LlmProvider>,
+    /// Short names of models, each for a `provider/name`.
+    ///
+    /// Older configuration has them at `providers.llm.aliases`.
+    pub aliases: BTreeMap<String, String>,
+    /// MCP servers by name, not looked into here.
+    pub mcp: Map<String, Value>,
+}
+
+/// `providers.llm.NAME`: a server of models; what is not set is the provider's to choose.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct LlmProvider {
+    /// The server's root, such as `http://127.0.0.1:8080`.
+    pub base_url: Option<String>,
+    /// The variable of the environment that holds the key.
+    pub api_key_env: Option<String>,
+    /// The command that prints the key.
+    pub api_key_command: Option<KeyCommand>,
+    /// How long the server may be silent within an answer.
+    pub idle_timeout_secs: Option<u64>,
+    /// How large one answer may be.
+    pub max_response_bytes: Option<ByteSize>,
+}
+
+/// A command that prints an API key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum KeyCommand {
+    /// A command line: `"pass show anthropic"`.
+    Line(String),
+    /// A program and its arguments; never empty.
+    Words(Vec<String>),
+}
+
+/// `conversation`: how conversations work.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct Conversation {
+    /// What every conversation has attached.
+    pub attachments: Vec<AttachmentDeclaration>,
+    /// Limits and safety of what is attached.
+    pub attachment: AttachmentSettings,
+    /// How content that was already delivered is referred to.
+    pub deduplication: Deduplication,
+    /// What happens to older versions of a resource.
+    pub superseded: Superseded,
+    /// Tools by name, with `*` for all, not looked into here.
+    pub tools: Map<String, Value>,
+}
+
+/// `conversation.attachment`: limits and safety of what is attached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct AttachmentSettings {
+    /// How large one resource may be.
+    pub max_bytes: ByteSize,
+    /// How large all resources of one declaration may be together.
+    pub max_total_bytes: ByteSize,
+    /// How many files one declaration may give.
+    pub max_files: u64,
+    /// What happens when content looks like it holds a secret.
+    pub secrets: Secrets,
+    /// The variable or the file outside the workspace that holds the key for `external:` hashes.
+    pub external_key: Option<String>,
+}
+
+/// What happens when attached content looks like it holds a secret.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Secrets {
+    /// Nobody looks.
+    #[default]
+    Off,
+    /// A warning, and it is sent.
+    Warn,
+    /// Nothing is sent.
+    Refuse,
+}
+
+/// `conversation.deduplication`: how content that was already delivered is referred to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct Deduplication {
+    /// Whether it is referred to at all.
+    pub enabled: bool,
+    /// Below so many bytes content is sent again.
+    pub min_bytes: u64,
+    /// How many turns back a reference may point.
+    pub lookback_turns: u64,
+    /// Whether a range of lines inside delivered content becomes a reference.
+    pub ranges: bool,
+    /// Whether changed content is sent as a diff where that is smaller.
+    pub diffs: bool,
+}
+
+/// `conversation.superseded`: what happens to older versions of a resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct Superseded {
+    /// When they are dropped from what is sent.
+    pub policy: SupersededPolicy,
+    /// How many tokens dropping must save.
+    pub min_tokens: u64,
+}
+
+/// When superseded content is dropped from what is sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SupersededPolicy {
+    /// When the prompt cache has gone cold, so that it costs nothing.
+    #[default]
+    WhenCold,
+    /// Never.
+    Keep,
+    /// At once, at the cost of the prompt cache.
+    Always,
+}
+
+impl Default for AttachmentSettings {
+    fn default() -> Self {
+        Self {
+            max_bytes: ByteSize::new(10_000_000),
+            max_total_bytes: ByteSize::new(200_000_000),
+            max_files: 20_000,
+            secrets: Secrets::default(),
+            external_key: None,
+        }
+    }
+}
+
+impl Default for Deduplication {
+    fn default() -> Self {
+        Self { enabled: true, min_bytes: 300, lookback_turns: 30, ranges: true, diffs: true }
+    }
+}
+
+impl Default for Superseded {
+    fn default() -> Self {
+        Self { policy: SupersededPolicy::default(), min_tokens: 1000 }
+    }
+}
+
+impl<'de> Deserialize<'de> for KeyCommand {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(KeyCommandVisitor)
+    }
+}
+
+struct KeyCommandVisitor;
+
+impl<'de> Visitor<'de> for KeyCommandVisitor {
+    type Value = KeyCommand;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a command line, or a list of a program and its arguments")
+    }
+
+    fn visit_str<E: de::Error>(self, line: &str) -> Result<KeyCommand, E> {
+        Ok(KeyCommand::Line(line.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<KeyCommand, A::Error> {
+        let words = Vec::deserialize(SeqAccessDeserializer::new(list))?;
+        if words.is_empty() {
+            return Err(de::Error::invalid_length(0, &self));
+        }
+        Ok(KeyCommand::Words(words))
+    }
+}

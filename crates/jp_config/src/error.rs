@@ -1,0 +1,77 @@
+use crate::{Key, Layer};
+
+/// Why configuration could not be read; each message finishes "failed to …".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// A file is not TOML.
+    #[error("read configuration: {layer}, line {line}, column {column}")]
+    Syntax {
+        /// The file.
+        layer: Layer,
+        /// Where the mistake is, counted from 1.
+        line: usize,
+        /// Where in the line, in characters, counted from 1.
+        column: usize,
+        /// What the parser expected.
+        source: Cause,
+    },
+    /// A layer's document is no table of keys.
+    #[error("read configuration: {layer} is not a table")]
+    NotATable {
+        /// The layer.
+        layer: Layer,
+    },
+    /// A value is not what its key takes.
+    #[error("read configuration: {key} = {value} in {layer}")]
+    Invalid {
+        /// The key, as deep as the mistake could be located.
+        key: Key,
+        /// The value as JSON, shortened.
+        value: String,
+        /// The layer that set it.
+        layer: Layer,
+        /// What was expected.
+        source: Cause,
+    },
+    /// The command line or the environment sets a key that does not exist.
+    #[error("read configuration: unknown key {key} in {layer}")]
+    UnknownKey {
+        /// The key.
+        key: Key,
+        /// The layer that set it.
+        layer: Layer,
+    },
+    /// `KEY+=VALUE` names something that is not a list.
+    #[error("read configuration: {key} in {layer} is not a list to append to")]
+    NotAList {
+        /// The key.
+        key: Key,
+        /// The layer that appends.
+        layer: Layer,
+    },
+    /// A key has an empty or badly quoted part.
+    #[error("read configuration: `{text}` is not a key")]
+    Key {
+        /// The key as given.
+        text: String,
+    },
+    /// An argument `KEY:=JSON` holds no JSON.
+    #[error("read configuration: `-c {text}`")]
+    Json {
+        /// The argument as given.
+        text: String,
+        /// What the parser expected.
+        source: Cause,
+    },
+    /// An argument names a file, which the caller reads and adds as text.
+    #[error("read configuration: {layer} names a file that was not loaded")]
+    FileNotLoaded {
+        /// The layer.
+        layer: Layer,
+    },
+}
+
+/// The cause of an [`Error`], as a sentence fragment such as "expected true or false".
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Cause(pub(crate) String);

@@ -1,0 +1,119 @@
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Error;
+
+/// The address of a value: `conversation.tools.'*'.run`.
+///
+/// Parts are separated by dots and quoted as in TOML where they hold one, without escapes. An element
+/// of a list is addressed by its index from 0.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Vec<String>);
+
+impl Key {
+    pub(crate) fn root() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Returns the parts, outermost first.
+    pub fn parts(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    pub(crate) fn child(&self, name: impl Into<String>) -> Self {
+        let mut parts = self.0.clone();
+        parts.push(name.into());
+        Self(parts)
+    }
+
+    /// Returns the key and then each of its ancestors, down to the root.
+    pub(crate) fn with_ancestors(&self) -> impl Iterator<Item = Self> + '_ {
+        (0..=self.0.len()).rev().map(|length| Self(self.0[..length].to_vec()))
+    }
+
+    pub(crate) fn is_at_or_below(&self, ancestor: &Self) -> bool {
+        self.0.starts_with(&ancestor.0)
+    }
+}
+
+impl<T: Into<String>> FromIterator<T> for Key {
+    fn from_iter<I: IntoIterator<Item = T>>(parts: I) -> Self {
+        Self(parts.into_iter().map(Into::into).collect())
+    }
+}
+
+impl FromStr for Key {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        parse(text).ok_or_else(|| Error::Key { text: text.to_owned() })
+    }
+}
+
+fn parse(text: &str) -> Option<Key> {
+    let (mut parts, mut rest) = (Vec::new(), text.trim());
+    loop {
+        let (part, after) = split_part(rest)?;
+        parts.push(part.to_owned());
+        if after.is_empty() {
+            return Some(Key(parts));
+        }
+        rest = after.strip_prefix('.')?;
+    }
+}
+
+fn split_part(text: &str) -> Option<(&str, &str)> {
+    if let Some(quoted) = text.strip_prefix('\'') {
+        return quoted.split_once('\'');
+    }
+    if let Some(quoted) = text.strip_prefix('"') {
+        return quoted.split_once('"');
+    }
+    let (part, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let part = part.trim();
+    (!part.is_empty()).then_some((part, rest))
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, part) in self.0.iter().enumerate() {
+            if index > 0 {
+                formatter.write_str(".")?;
+            }
+            match part {
+                part if is_bare(part) => formatter.write_str(part)?,
+                part if part.contains('\'') => write!(formatter, "\"{part}\"")?,
+                part => write!(formatter, "'{part}'")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_bare(part: &str) -> bool {
+    !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_is_written_as_toml_would_quote_it() {
+        let key: Key = ["conversation", "tools", "*", "a.b", "it's"].into_iter().collect();
+        assert_eq!(key.to_string(), r#"conversation.tools.'*'.'a.b'."it's""#);
+        assert_eq!(key.to_string().parse(), Ok(key));
+    }
+
+    #[test]
+    fn star_needs_no_quotes_on_the_command_line() {
+        assert_eq!("tools.*.run".parse::<Key>(), "tools.'*'.run".parse());
+    }
+
+    #[test]
+    fn empty_parts_and_open_quotes_are_refused() {
+        for text in ["", ".", "a.", ".a", "a..b", "a.'b", "'a'b"] {
+            assert_eq!(text.parse::<Key>(), Err(Error::Key { text: text.to_owned() }));
+        }
+    }
+}

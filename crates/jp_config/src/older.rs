@@ -1,0 +1,124 @@
+//! Forms that older versions of jp wrote, rewritten to today's before a layer is merged.
+//!
+//! - `{"value": …, "strategy": …}` around the system prompt and the attachments is its value;
+//! - a model `{"provider": "google", "name": "x"}` is `"google/x"`, where one of the two may be left to
+//!   what earlier layers say;
+//! - `providers.llm.aliases` is `providers.aliases`.
+
+use serde_json::{Map, Value};
+
+/// Rewrites the older forms in `layer`, which is about to be merged over `earlier`.
+pub(crate) fn modernise(layer: &mut Value, earlier: &Value) {
+    unwrap_value(layer, "/assistant/system_prompt");
+    unwrap_value(layer, "/conversation/attachments");
+    join_model(layer.pointer_mut("/assistant/model/id"), earlier.pointer("/assistant/model/id"));
+    move_aliases(layer, earlier);
+}
+
+/// Removes a conversation's changes to its attachments, `{"add": […], "remove": […]}`.
+///
+/// They are no configuration: the conversation itself carries them out.
+pub(crate) fn drop_attachment_changes(layer: &mut Value) {
+    let Some(conversation) = layer.get_mut("conversation").and_then(Value::as_object_mut) else { return };
+    let is_change = |value: &Value| value.get("add").is_some() || value.get("remove").is_some();
+    if conversation.get("attachments").is_some_and(is_change) {
+        conversation.shift_remove("attachments");
+    }
+}
+
+fn unwrap_value(layer: &mut Value, pointer: &str) {
+    let Some(node) = layer.pointer_mut(pointer) else { return };
+    if let Some(value) = node.get_mut("value") {
+        *node = value.take();
+    }
+}
+
+fn join_model(model: Option<&mut Value>, earlier: Option<&Value>) {
+    let Some(model) = model else { return };
+    if let Some(joined) = model.as_object().and_then(|table| joined_model(table, earlier)) {
+        *model = Value::String(joined);
+    }
+}
+
+fn joined_model(table: &Map<String, Value>, earlier: Option<&Value>) -> Option<String> {
+    let earlier = earlier.and_then(Value::as_str).and_then(|id| id.split_once('/'));
+    let part = |name| table.get(name).and_then(Value::as_str);
+    let provider = part("provider").or(earlier.map(|(provider, _)| provider))?;
+    let name = part("name").or(earlier.map(|(_, name)| name))?;
+    Some(format!("{provider}/{name}"))
+}
+
+fn move_aliases(layer: &mut Value, earlier: &Value) {
+    let Some(providers) = layer.get_mut("providers").and_then(Value::as_object_mut) else { return };
+    let llm = providers.get_mut("llm").and_then(Value::as_object_mut);
+    let Some(Value::Object(mut aliases)) = llm.and_then(|llm| llm.shift_remove("aliases")) else { return };
+    for (alias, model) in &mut aliases {
+        join_model(Some(model), earlier.pointer("/providers/aliases").and_then(|aliases| aliases.get(alias)));
+    }
+    if let Some(today) = providers.insert("aliases".to_owned(), Value::Object(aliases)) {
+        overlay(providers.get_mut("aliases"), today);
+    }
+}
+
+/// Lets what a layer says in today's form win over the older one.
+fn overlay(older: Option<&mut Value>, today: Value) {
+    match (older, today) {
+        (Some(Value::Object(older)), Value::Object(today)) => older.extend(today),
+        (Some(older), today) => *older = today,
+        (None, _) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn modernised(mut layer: Value, earlier: Value) -> Value {
+        modernise(&mut layer, &earlier);
+        layer
+    }
+
+    #[test]
+    fn wrapped_values_are_unwrapped() {
+        let layer = json!({
+            "assistant": { "system_prompt": { "value": "Be brief.", "strategy": "replace" } },
+            "conversation": { "attachments": { "value": ["a"], "discard_when_merged": false } },
+        });
+        let expected = json!({ "assistant": { "system_prompt": "Be brief." }, "conversation": { "attachments": ["a"] } });
+        assert_eq!(modernised(layer, json!({})), expected);
+    }
+
+    #[test]
+    fn half_a_model_is_completed_from_earlier_layers() {
+        let model = |id: Value| json!({ "assistant": { "model": { "id": id } } });
+        let half = model(json!({ "name": "y" }));
+        assert_eq!(modernised(half.clone(), model(json!("google/x"))), model(json!("google/y")));
+        assert_eq!(modernised(half.clone(), json!({})), half);
+    }
+
+    #[test]
+    fn aliases_move_out_of_the_providers() {
+        let layer = json!({ "providers": {
+            "llm": { "ollama": {}, "aliases": { "opus": { "provider": "anthropic", "name": "o" }, "g": "google/old" } },
+            "aliases": { "g": "google/new" },
+        } });
+        let expected = json!({ "providers": {
+            "llm": { "ollama": {} },
+            "aliases": { "opus": "anthropic/o", "g": "google/new" },
+        } });
+        assert_eq!(modernised(layer, json!({})), expected);
+    }
+
+    #[test]
+    fn attachment_changes_of_a_conversation_are_dropped_and_lists_kept() {
+        let mut changes = json!({ "conversation": { "attachments": { "add": ["a"] }, "tools": {} } });
+        drop_attachment_changes(&mut changes);
+        assert_eq!(changes, json!({ "conversation": { "tools": {} } }));
+
+        let mut list = json!({ "conversation": { "attachments": ["a"] } });
+        drop_attachment_changes(&mut list);
+        assert_eq!(list, json!({ "conversation": { "attachments": ["a"] } }));
+    }
+}

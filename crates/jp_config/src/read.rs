@@ -1,0 +1,212 @@
+//! Reading the merged layers into the typed [`Config`].
+
+use serde_json::Value;
+
+use crate::tree::{Tree, at, at_mut};
+use crate::{Cause, Config, Error, Key};
+
+/// How much of a value an error shows.
+const SHOWN_CHARACTERS: usize = 60;
+
+/// Types the merged layers; returns the configuration and the keys it does not know.
+///
+/// A value that was guessed from text and is of the wrong type is tried once more as that text.
+pub(crate) fn read(tree: &Tree) -> Result<(Config, Vec<Key>), Error> {
+    let (mut root, mut texts) = (tree.root.clone(), tree.texts.clone());
+    loop {
+        let rejected = match attempt(&root) {
+            Ok(read) => return Ok(read),
+            Err(rejected) => rejected,
+        };
+        let text = texts.remove(&rejected.key).filter(|_| rejected.is_of_wrong_type());
+        let (Some(text), Some(value)) = (text, at_mut(&mut root, &rejected.key)) else {
+            return Err(rejected.into_error(tree, &root));
+        };
+        *value = Value::String(text);
+    }
+}
+
+fn attempt(root: &Value) -> Result<(Config, Vec<Key>), Rejected> {
+    let mut unknown = Vec::new();
+    let mut record = |path: serde_ignored::Path<'_>| unknown.push(ignored_key(&path));
+    let deserializer = serde_ignored::Deserializer::new(root, &mut record);
+    match serde_path_to_error::deserialize(deserializer) {
+        Ok(config) => Ok((config, unknown)),
+        Err(error) => Err(Rejected { key: rejected_key(error.path()), message: error.inner().to_string() }),
+    }
+}
+
+/// A value that its key does not take.
+struct Rejected {
+    key: Key,
+    message: String,
+}
+
+impl Rejected {
+    /// Returns whether another type was wanted, not another value or a table of other keys.
+    fn is_of_wrong_type(&self) -> bool {
+        self.message.starts_with("invalid type: ")
+    }
+
+    fn into_error(self, tree: &Tree, root: &Value) -> Error {
+        Error::Invalid {
+            value: shortened(at(root, &self.key).unwrap_or(&Value::Null)),
+            layer: tree.origins.covering(&self.key).clone(),
+            source: Cause(expectation(&self.message)),
+            key: self.key,
+        }
+    }
+}
+
+fn rejected_key(path: &serde_path_to_error::Path) -> Key {
+    use serde_path_to_error::Segment;
+    let part = |segment: &Segment| match segment {
+        Segment::Seq { index } => Some(index.to_string()),
+        Segment::Map { key } => Some(key.clone()),
+        Segment::Enum { .. } | Segment::Unknown => None,
+    };
+    path.iter().filter_map(part).collect()
+}
+
+fn ignored_key(path: &serde_ignored::Path<'_>) -> Key {
+    use serde_ignored::Path;
+    match path {
+        Path::Root => Key::root(),
+        Path::Seq { parent, index } => ignored_key(parent).child(index.to_string()),
+        Path::Map { parent, key } => ignored_key(parent).child(key.as_str()),
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => {
+            ignored_key(parent)
+        }
+    }
+}
+
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// Returns what serde's message says was expected, in the words of a person who writes TOML.
+///
+/// The message repeats the value first, which the error shows itself.
+fn expectation(message: &str) -> String {
+    if let Some(field) = message.strip_prefix("missing field ") {
+        return format!("expected a key {field}");
+    }
+    let Some((_, expected)) = message.rsplit_once(", expected ") else {
+        return message.to_owned();
+    };
+    let expected = match expected {
+        "u64" => "a whole number, 0 or more",
+        "a boolean" => "true or false",
+        "a map" => "a table",
+        "a sequence" => "a list",
+        other => other,
+    };
+    format!("expected {expected}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use crate::{Assignment, Error, Layer, Layers};
+
+    fn chain(error: &Error) -> String {
+        format!("failed to {error}: {}", error.source().unwrap())
+    }
+
+    fn file_error(toml: &str) -> String {
+        let mut layers = Layers::new();
+        layers.add_toml(Layer::Workspace { path: ".jp/config.toml".into() }, toml).unwrap();
+        chain(&layers.resolve().unwrap_err())
+    }
+
+    fn argument_error(text: &str) -> String {
+        let mut layers = Layers::new();
+        let layer = Layer::Argument { text: text.into() };
+        layers.add_assignment(layer, &Assignment::parse(text).unwrap()).unwrap();
+        chain(&layers.resolve().unwrap_err())
+    }
+
+    #[test]
+    fn error_names_key_value_layer_and_what_was_expected() {
+        let errors = [
+            "conversation.attachment.max_bytes = '10 parsecs'",
+            "conversation.deduplication.min_bytes = -1",
+            "conversation.deduplication.enabled = 'perhaps'",
+            "conversation.superseded.policy = 'never'",
+            "conversation.attachments = ['a', { type = 'cmd' }]",
+            "conversation.attachments = 'a'",
+            "assistant = 'claude'",
+            "assistant.model.id.name = 'x'",
+            "providers.llm.anthropic.api_key_command = []",
+            "providers.mcp = 1",
+        ]
+        .map(file_error);
+        insta::assert_debug_snapshot!(errors, @r#"
+        [
+            "failed to read configuration: conversation.attachment.max_bytes = \"10 parsecs\" in .jp/config.toml: expected a size such as \"10MB\"",
+            "failed to read configuration: conversation.deduplication.min_bytes = -1 in .jp/config.toml: expected a whole number, 0 or more",
+            "failed to read configuration: conversation.deduplication.enabled = \"perhaps\" in .jp/config.toml: expected true or false",
+            "failed to read configuration: conversation.superseded.policy = \"never\" in .jp/config.toml: expected one of `when-cold`, `keep`, `always`",
+            "failed to read configuration: conversation.attachments.1 = {\"type\":\"cmd\"} in .jp/config.toml: expected a key `path`",
+            "failed to read configuration: conversation.attachments = \"a\" in .jp/config.toml: expected a list",
+            "failed to read configuration: assistant = \"claude\" in .jp/config.toml: expected a table",
+            "failed to read configuration: assistant.model.id = {\"name\":\"x\"} in .jp/config.toml: expected a string",
+            "failed to read configuration: providers.llm.anthropic.api_key_command = [] in .jp/config.toml: expected a command line, or a list of a program and its arguments",
+            "failed to read configuration: providers.mcp = 1 in .jp/config.toml: expected a table",
+        ]
+        "#);
+    }
+
+    #[test]
+    fn error_names_the_argument_or_variable() {
+        let mut layers = Layers::new();
+        let variable = ("JP_CFG_CONVERSATION__ATTACHMENT__SECRETS".to_owned(), "true".to_owned());
+        layers.add_env([variable]).unwrap();
+        let errors = [
+            argument_error("conversation.attachment.max_files=many"),
+            argument_error("providers.llm.ollama={ base_url = 3 }"),
+            argument_error("conversation.attachments+={ path = 'a' }"),
+            argument_error("conversation.attachment.max_files=[1]"),
+            chain(&layers.resolve().unwrap_err()),
+        ];
+        insta::assert_debug_snapshot!(errors, @r#"
+        [
+            "failed to read configuration: conversation.attachment.max_files = \"many\" in `-c conversation.attachment.max_files=many`: expected a whole number, 0 or more",
+            "failed to read configuration: providers.llm.ollama.base_url = 3 in `-c providers.llm.ollama={ base_url = 3 }`: expected a string",
+            "failed to read configuration: conversation.attachments.0 = {\"path\":\"a\"} in `-c conversation.attachments+={ path = 'a' }`: expected a key `type`",
+            "failed to read configuration: conversation.attachment.max_files = \"[1]\" in `-c conversation.attachment.max_files=[1]`: expected a whole number, 0 or more",
+            "failed to read configuration: conversation.attachment.secrets = \"true\" in JP_CFG_CONVERSATION__ATTACHMENT__SECRETS: expected one of `off`, `warn`, `refuse`",
+        ]
+        "#);
+    }
+
+    #[test]
+    fn element_of_a_list_is_blamed_on_the_layer_that_gave_it() {
+        let mut layers = Layers::new();
+        layers.add_toml(Layer::User { path: "u.toml".into() }, "conversation.attachments = [[]]").unwrap();
+        let text = "conversation.attachments+=a";
+        let layer = Layer::Argument { text: text.into() };
+        layers.add_assignment(layer, &Assignment::parse(text).unwrap()).unwrap();
+        insta::assert_snapshot!(chain(&layers.resolve().unwrap_err()), @r#"failed to read configuration: conversation.attachments.0 = [] in u.toml: expected a path, a URL, or a table with `type` and `path`"#);
+    }
+
+    #[test]
+    fn long_value_is_shortened() {
+        let message = file_error(&format!("conversation.attachment.secrets = '{}'", "é".repeat(100)));
+        insta::assert_snapshot!(message, @r#"failed to read configuration: conversation.attachment.secrets = "ééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé… in .jp/config.toml: expected one of `off`, `warn`, `refuse`"#);
+    }
+
+    #[test]
+    fn value_that_a_later_layer_replaces_is_not_looked_at() {
+        let mut layers = Layers::new();
+        let layer = Layer::User { path: "u.toml".into() };
+        layers.add_toml(layer.clone(), "conversation.attachment.secrets = 5").unwrap();
+        layers.add_toml(layer, "conversation.attachment.secrets = 'warn'").unwrap();
+        assert!(layers.resolve().is_ok());
+    }
+}

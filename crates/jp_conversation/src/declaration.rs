@@ -1,0 +1,132 @@
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Map, Value};
+
+/// What a person asked to attach, in the form that is stored: a URL, paths relative to the workspace.
+///
+/// Two declarations are the same if their text is. The handlers give the text its meaning; a
+/// conversation only needs to know which declarations it has delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Declaration(String);
+
+impl Declaration {
+    /// Wraps the stored form.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the stored form.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns whether the declaration excludes what others would attach (`file:target/**?exclude`).
+    #[must_use]
+    pub fn is_exclude(&self) -> bool {
+        let query = self.0.strip_prefix("file:").and_then(|rest| rest.split_once('?'));
+        query.is_some_and(|(_, query)| query.split('&').any(|parameter| parameter == "exclude"))
+    }
+
+    /// Returns whether the declaration names a file outside the workspace, which can't be resolved again.
+    #[must_use]
+    pub fn is_external(&self) -> bool {
+        self.0.starts_with("external:")
+    }
+
+    /// Reads a declaration of a configuration: a URL, or a table `{type, path, params}`.
+    ///
+    /// A table becomes `TYPE://PATH?PARAMS` (`file:PATH` for files); both `arg` and `args` of the
+    /// older tables are read as `arg`. Fails with a fragment that says what is missing.
+    pub fn from_json(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::String(text) => Ok(Self::new(text)),
+            Value::Object(table) => table_url(table).map(Self),
+            _ => Err(format!("a declaration is a string or a table, not {value}")),
+        }
+    }
+}
+
+impl fmt::Display for Declaration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Declaration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::from_json(&Value::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+fn table_url(table: &Map<String, Value>) -> Result<String, String> {
+    let field = |key: &str| {
+        let value = table.get(key).and_then(Value::as_str);
+        value.ok_or_else(|| format!("a declaration table needs `{key}` as a string"))
+    };
+    let (scheme, path) = (field("type")?, field("path")?);
+    if scheme == "file" {
+        return Ok(format!("file:{path}"));
+    }
+    let mut url = format!("{scheme}://{}", encode(path));
+    let parameters = table.get("params").and_then(Value::as_object).into_iter().flatten();
+    let pairs = parameters.flat_map(|(key, value)| values(value).map(move |value| (key.as_str(), value)));
+    for (index, (key, value)) in pairs.enumerate() {
+        let key = if key == "args" { "arg" } else { key };
+        url.push(if index == 0 { '?' } else { '&' });
+        url.push_str(&format!("{}={}", encode(key), encode(&value)));
+    }
+    Ok(url)
+}
+
+fn values(value: &Value) -> Box<dyn Iterator<Item = String> + '_> {
+    match value {
+        Value::Array(values) => Box::new(values.iter().flat_map(values_of_scalar)),
+        value => Box::new(values_of_scalar(value)),
+    }
+}
+
+fn values_of_scalar(value: &Value) -> std::option::IntoIter<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
+    .into_iter()
+}
+
+fn encode(text: &str) -> String {
+    jp_resource::uri::percent_encode_segment(text).replace('&', "%26").replace('=', "%3D").replace('+', "%2B")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn excludes_are_told_by_their_query() {
+        assert!(Declaration::new("file:target/**?exclude").is_exclude());
+        assert!(!Declaration::new("file:a%3Fexclude").is_exclude());
+        assert!(!Declaration::new("https://example.com/?exclude").is_exclude());
+    }
+
+    #[test]
+    fn tables_become_urls() {
+        for (table, url) in [
+            (json!({"type": "file", "path": "README.md", "refresh": "notify"}), "file:README.md"),
+            (json!({"type": "cmd", "path": "git", "params": {"arg": ["diff", "--cached"]}}), "cmd://git?arg=diff&arg=--cached"),
+            (json!({"type": "cmd", "path": "rg", "params": {"args": ["a&b"], "description": "x y"}}), "cmd://rg?arg=a%26b&description=x%20y"),
+        ] {
+            assert_eq!(Declaration::from_json(&table), Ok(Declaration::new(url)));
+        }
+        assert_eq!(
+            Declaration::from_json(&json!({"type": "cmd"})),
+            Err("a declaration table needs `path` as a string".to_owned())
+        );
+    }
+}

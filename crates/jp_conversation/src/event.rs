@@ -1,0 +1,382 @@
+//! Events and their stored JSON: `{"timestamp", "type", …}`, one object an event.
+
+use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use jp_resource::{Payload, Snapshot};
+use jp_tool::{InputRequest, StoredBlock};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::Declaration;
+
+/// One entry of a conversation's stream.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// When it happened.
+    pub timestamp: Timestamp,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What an event is about.
+#[derive(Debug, Clone)]
+pub enum EventKind {
+    /// A turn begins.
+    TurnStart,
+    /// The person's message with what was attached to it.
+    ChatRequest(ChatRequest),
+    /// A part of the model's answer.
+    ChatResponse(ChatResponse),
+    /// The model calls a tool.
+    ToolCallRequest(ToolCallRequest),
+    /// What the tool returned.
+    ToolCallResponse(ToolCallResponse),
+    /// A question on its way to a person or a model.
+    InquiryRequest(InquiryRequest),
+    /// Its answer.
+    InquiryResponse(InquiryResponse),
+    /// The conversation's configuration changed.
+    ConfigDelta(ConfigDelta),
+    /// What one provider response cost.
+    Usage(Usage),
+    /// A kind this version does not know, kept as it is.
+    Unknown(Box<RawValue>),
+}
+
+/// The person's message.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ChatRequest {
+    /// The words.
+    pub content: String,
+    /// Who wrote them, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// JSON Schema that the answer must fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Map<String, Value>>,
+    /// What was attached: frozen, never resolved again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<Snapshot>,
+    /// Which declarations gave which of the resources.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delivered: Vec<Delivered>,
+}
+
+/// A declaration that a request delivered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivered {
+    /// What was declared.
+    pub declaration: Declaration,
+    /// Indexes into the request's `resources`; empty for an exclude.
+    #[serde(default)]
+    pub resources: Vec<usize>,
+}
+
+/// A part of the model's answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChatResponse {
+    /// Reasoning or words.
+    pub content: ResponseContent,
+    /// What the provider wants back verbatim, such as signatures.
+    pub metadata: Map<String, Value>,
+    /// Why the answer ends here, where it was cut off.
+    pub incomplete: Option<String>,
+}
+
+/// What a part of an answer holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ResponseContent {
+    /// The model's reasoning.
+    Reasoning(String),
+    /// The model's words.
+    Message(String),
+}
+
+/// A call of a tool by the model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCallRequest {
+    /// Names the call; its response has the same.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Arguments by name.
+    #[serde(default)]
+    pub arguments: Map<String, Value>,
+    /// What the provider wants back verbatim.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+/// What a tool returned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCallResponse {
+    /// The call's id.
+    pub id: String,
+    /// The blocks, in the tool's order; a string is read as one text block.
+    #[serde(deserialize_with = "blocks_or_text")]
+    pub content: Vec<StoredBlock>,
+    /// Whether the tool failed.
+    #[serde(default)]
+    pub is_error: bool,
+    /// MCP's `structuredContent`.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "structuredContent")]
+    pub structured_content: Option<Value>,
+    /// MCP's `_meta`.
+    #[serde(default, skip_serializing_if = "Map::is_empty", rename = "_meta")]
+    pub meta: Map<String, Value>,
+}
+
+/// A question that was put to a person or a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InquiryRequest {
+    /// Names the inquiry; its response has the same.
+    pub id: String,
+    /// Who asks.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub source: Value,
+    /// What is asked.
+    pub question: InputRequest,
+}
+
+/// The answer to an inquiry.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InquiryResponse {
+    /// The inquiry's id.
+    pub id: String,
+    /// The answer.
+    pub answer: Value,
+}
+
+/// A change of the conversation's own configuration.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ConfigDelta {
+    /// The changed keys; `conversation.attachments` as `{"add": […], "remove": […]}`.
+    #[serde(default)]
+    pub delta: Map<String, Value>,
+    /// Snapshots of added files that can't be resolved later, until a request delivers them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<Snapshot>,
+}
+
+/// What one provider response cost, in the provider's own figures.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Provider and model, as `provider/name`.
+    pub model: String,
+    /// Input tokens, cached ones included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<u64>,
+    /// Input tokens read from the provider's cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_read: Option<u64>,
+    /// Input tokens written to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_write: Option<u64>,
+    /// Output tokens, reasoning included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<u64>,
+    /// Output tokens spent on reasoning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<u64>,
+}
+
+/// JSON that is no event.
+#[derive(Debug, thiserror::Error)]
+pub enum EventError {
+    /// A field is missing or of the wrong type.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// The time can't be read.
+    #[error("timestamp {text:?} is neither RFC 3339 nor `YYYY-MM-DD hh:mm:ss.f`")]
+    Timestamp {
+        /// What stands there.
+        text: String,
+        /// Why it can't be read.
+        source: jiff::Error,
+    },
+}
+
+impl Event {
+    /// Makes an event.
+    #[must_use]
+    pub fn new(timestamp: Timestamp, kind: EventKind) -> Self {
+        Self { timestamp, kind }
+    }
+
+    /// Reads an event's JSON object.
+    ///
+    /// Fields that a known kind does not have are passed over: they stay in the file, which is never
+    /// rewritten from events.
+    pub fn from_json(json: &str) -> Result<Self, EventError> {
+        #[derive(Deserialize)]
+        struct Head<'a> {
+            #[serde(borrow)]
+            timestamp: std::borrow::Cow<'a, str>,
+            #[serde(borrow, rename = "type")]
+            kind: std::borrow::Cow<'a, str>,
+        }
+        let head: Head<'_> = serde_json::from_str(json)?;
+        let timestamp = parse_timestamp(&head.timestamp)?;
+        let kind = match &*head.kind {
+            "turn_start" => EventKind::TurnStart,
+            "chat_request" => EventKind::ChatRequest(serde_json::from_str(json)?),
+            "chat_response" => EventKind::ChatResponse(serde_json::from_str(json)?),
+            "tool_call_request" => EventKind::ToolCallRequest(serde_json::from_str(json)?),
+            "tool_call_response" => EventKind::ToolCallResponse(serde_json::from_str(json)?),
+            "inquiry_request" => EventKind::InquiryRequest(serde_json::from_str(json)?),
+            "inquiry_response" => EventKind::InquiryResponse(serde_json::from_str(json)?),
+            "config_delta" => EventKind::ConfigDelta(serde_json::from_str(json)?),
+            "usage" => EventKind::Usage(serde_json::from_str(json)?),
+            _ => EventKind::Unknown(RawValue::from_string(json.to_owned())?),
+        };
+        Ok(Self { timestamp, kind })
+    }
+
+    /// Writes the event as one line of JSON, without the line's end.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        let (kind, fields) = match &self.kind {
+            EventKind::TurnStart => ("turn_start", "{}".to_owned()),
+            EventKind::ChatRequest(request) => ("chat_request", serde_json::to_string(request)?),
+            EventKind::ChatResponse(response) => ("chat_response", serde_json::to_string(response)?),
+            EventKind::ToolCallRequest(request) => ("tool_call_request", serde_json::to_string(request)?),
+            EventKind::ToolCallResponse(response) => ("tool_call_response", serde_json::to_string(response)?),
+            EventKind::InquiryRequest(request) => ("inquiry_request", serde_json::to_string(request)?),
+            EventKind::InquiryResponse(response) => ("inquiry_response", serde_json::to_string(response)?),
+            EventKind::ConfigDelta(delta) => ("config_delta", serde_json::to_string(delta)?),
+            EventKind::Usage(usage) => ("usage", serde_json::to_string(usage)?),
+            EventKind::Unknown(raw) => return Ok(raw.get().to_owned()),
+        };
+        let separator = if fields == "{}" { "" } else { "," };
+        Ok(format!(r#"{{"timestamp":"{}","type":"{kind}"{separator}{}"#, self.timestamp, &fields[1..]))
+    }
+}
+
+/// Reads RFC 3339, or the older `YYYY-MM-DD hh:mm:ss.f` as UTC.
+pub fn parse_timestamp(text: &str) -> Result<Timestamp, EventError> {
+    let older = || text.parse::<DateTime>().and_then(|time| time.to_zoned(TimeZone::UTC)).map(|time| time.timestamp());
+    text.parse::<Timestamp>()
+        .or_else(|_| older())
+        .map_err(|source| EventError::Timestamp { text: text.to_owned(), source })
+}
+
+impl ChatRequest {
+    /// Makes a request of nothing but words.
+    pub fn new(content: impl Into<String>) -> Self {
+        Self { content: content.into(), ..Self::default() }
+    }
+}
+
+impl ChatResponse {
+    /// Makes a part of an answer that is words.
+    pub fn message(content: impl Into<String>) -> Self {
+        Self::new(ResponseContent::Message(content.into()))
+    }
+
+    /// Makes a part of an answer that is reasoning.
+    pub fn reasoning(content: impl Into<String>) -> Self {
+        Self::new(ResponseContent::Reasoning(content.into()))
+    }
+
+    fn new(content: ResponseContent) -> Self {
+        Self { content, metadata: Map::new(), incomplete: None }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct WireResponse<'a> {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reasoning: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    message: Option<std::borrow::Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    metadata: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    incomplete: Option<String>,
+}
+
+impl Serialize for ChatResponse {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (reasoning, message) = match &self.content {
+            ResponseContent::Reasoning(text) => (Some(text.into()), None),
+            ResponseContent::Message(text) => (None, Some(text.into())),
+        };
+        let (metadata, incomplete) = (self.metadata.clone(), self.incomplete.clone());
+        WireResponse { reasoning, message, metadata, incomplete }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ChatResponse {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wire = WireResponse::deserialize(deserializer)?;
+        let content = match (wire.reasoning, wire.message) {
+            (Some(text), None) => ResponseContent::Reasoning(text.into_owned()),
+            (None, Some(text)) => ResponseContent::Message(text.into_owned()),
+            (None, None) => return Err(de::Error::custom("neither `reasoning` nor `message`")),
+            (Some(_), Some(_)) => return Err(de::Error::custom("both `reasoning` and `message`")),
+        };
+        Ok(Self { content, metadata: wire.metadata, incomplete: wire.incomplete })
+    }
+}
+
+fn blocks_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StoredBlock>, D::Error> {
+    match Value::deserialize(deserializer)? {
+        Value::String(text) => {
+            Ok(vec![StoredBlock::Text { text: Payload::Inline(text), annotations: None, meta: None }])
+        }
+        blocks => serde_json::from_value(blocks).map_err(de::Error::custom),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(json: &str) {
+        let event = Event::from_json(json).unwrap();
+        assert_eq!(event.to_json().unwrap(), json);
+    }
+
+    #[test]
+    fn every_kind_reads_what_it_writes() {
+        for fields in [
+            r#""type":"turn_start"}"#,
+            r#""type":"chat_request","content":"hi"}"#,
+            r#""type":"chat_request","content":"hi","author":"J","resources":[{"uri":"a:b","content":{"text":"x"}}],"delivered":[{"declaration":"a:b","resources":[0]}]}"#,
+            r#""type":"chat_response","message":"ho","metadata":{"k":"v"},"incomplete":"connection lost"}"#,
+            r#""type":"chat_response","reasoning":"hm"}"#,
+            r#""type":"tool_call_request","id":"1","name":"read","arguments":{"path":"a"}}"#,
+            r#""type":"tool_call_response","id":"1","content":[{"type":"text","text":"x"}],"is_error":false}"#,
+            r#""type":"inquiry_request","id":"1","question":{"id":"q","text":"?","schema":{"type":"boolean"}}}"#,
+            r#""type":"inquiry_response","id":"1","answer":true}"#,
+            r#""type":"config_delta","delta":{"conversation":{"attachments":{"add":["file:a"]}}}}"#,
+            r#""type":"usage","model":"a/b","input":3,"cached_read":2,"output":1}"#,
+            r#""type":"from_the_future","anything":[1.0,{"x":null}]}"#,
+        ] {
+            round_trip(&format!(r#"{{"timestamp":"2026-11-21T12:00:00.123456Z",{fields}"#));
+        }
+    }
+
+    #[test]
+    fn older_timestamps_are_utc() {
+        let time = |text: &str| parse_timestamp(text).unwrap().to_string();
+        assert_eq!(time("2026-03-05 19:31:45.7"), "2026-03-05T19:31:45.7Z");
+        assert_eq!(time("2026-03-05T20:31:45+01:00"), "2026-03-05T19:31:45Z");
+        assert!(parse_timestamp("yesterday").is_err());
+    }
+
+    #[test]
+    fn flat_tool_response_becomes_one_text_block() {
+        let event = Event::from_json(
+            r#"{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":"x","is_error":true}"#,
+        )
+        .unwrap();
+        let EventKind::ToolCallResponse(response) = event.kind else { panic!("a tool response") };
+        let text = StoredBlock::Text { text: Payload::Inline("x".into()), annotations: None, meta: None };
+        assert_eq!((response.content, response.is_error), (vec![text], true));
+    }
+
+    #[test]
+    fn malformed_event_says_what_is_missing() {
+        let error = Event::from_json(r#"{"timestamp":"2026-11-21T12:00:00Z","type":"chat_request"}"#).unwrap_err();
+        assert_eq!(error.to_string(), "missing field `content` at line 1 column 58");
+    }
+}

@@ -1,0 +1,33 @@
+//! What a conversation is.
+//!
+//! A [`Stream`] is an append-only list of [`Event`]s. A [`ChatRequest`] carries the person's words and
+//! the [`Snapshot`](jp_resource::Snapshot)s attached at that turn, with the [`Declaration`]s that gave
+//! them; [`resolution::plan`] decides from the stream which declarations still need resolving, and
+//! [`view::thread`] what of the stream a model gets. Everything here is a pure function over values:
+//! no disk, no network, no clock, no configuration.
+//!
+//! ```
+//! use jp_conversation::{ChatRequest, Event, EventKind, Stream, view};
+//!
+//! let mut stream = Stream::default();
+//! let now = "2026-11-21T12:00:00Z".parse().unwrap();
+//! stream.push(Event::new(now, EventKind::ChatRequest(ChatRequest::new("Why does this fail?"))));
+//! let thread = view::thread(&stream);
+//! assert_eq!(thread.messages.len(), 1);
+//! ```
+
+mod declaration;
+mod event;
+mod payload;
+mod portable;
+pub mod resolution;
+mod stream;
+pub mod view;
+
+pub use declaration::Declaration;
+pub use event::{
+    ChatRequest, ChatResponse, ConfigDelta, Delivered, Event, EventError, EventKind, InquiryRequest,
+    InquiryResponse, ResponseContent, ToolCallRequest, ToolCallResponse, Usage, parse_timestamp,
+};
+pub use payload::INLINE_BYTES;
+pub use stream::{Stream, Turn};

@@ -1,0 +1,173 @@
+//! Where an event's content goes: into the blob store, or inline where it is small.
+
+use jp_resource::{BlobRef, Encoding, Payload, ResourceContent, Snapshot};
+use jp_tool::{Media, StoredBlock};
+use serde_json::Value;
+
+use crate::{Event, EventKind};
+
+/// Tool text shorter than this, and formatted text up to it, stays inline.
+pub const INLINE_BYTES: usize = 256;
+
+impl Event {
+    /// Moves inline content to a blob store, by `put`, leaving references.
+    ///
+    /// Resource content and media always move; text blocks from [`INLINE_BYTES`] on; formatted text
+    /// above it.
+    pub fn store_payloads<E>(
+        &mut self,
+        mut put: impl FnMut(&[u8], Encoding) -> Result<BlobRef, E>,
+    ) -> Result<(), E> {
+        let put = &mut put;
+        match &mut self.kind {
+            EventKind::ChatRequest(request) => store_snapshots(&mut request.resources, put),
+            EventKind::ConfigDelta(delta) => store_snapshots(&mut delta.resources, put),
+            EventKind::ToolCallResponse(response) => {
+                response.content.iter_mut().try_for_each(|block| store_block(block, put))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Event {
+    /// Returns every stored payload the event names, those of unknown kinds included.
+    #[must_use]
+    pub fn blobs(&self) -> Vec<BlobRef> {
+        let mut blobs = Vec::new();
+        match &self.kind {
+            EventKind::ChatRequest(request) => blobs_of_snapshots(&request.resources, &mut blobs),
+            EventKind::ConfigDelta(delta) => blobs_of_snapshots(&delta.resources, &mut blobs),
+            EventKind::ToolCallResponse(response) => {
+                response.content.iter().for_each(|block| blobs_of_block(block, &mut blobs));
+            }
+            EventKind::Unknown(raw) => {
+                let value = serde_json::from_str(raw.get()).unwrap_or_default();
+                blobs_of_json(&value, &mut blobs);
+            }
+            _ => {}
+        }
+        blobs
+    }
+}
+
+fn blobs_of_snapshots(snapshots: &[Snapshot], blobs: &mut Vec<BlobRef>) {
+    for snapshot in snapshots {
+        blobs.extend(snapshot.content.stored());
+        blobs.extend(snapshot.formatted.as_ref().and_then(Payload::stored));
+    }
+}
+
+fn blobs_of_block(block: &StoredBlock, blobs: &mut Vec<BlobRef>) {
+    match block {
+        StoredBlock::Text { text, .. } => blobs.extend(text.stored()),
+        StoredBlock::Resource { resource, .. } => blobs_of_snapshots(std::slice::from_ref(resource), blobs),
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => blobs.extend(media.data.stored()),
+        StoredBlock::Question { .. } => {}
+    }
+}
+
+/// Finds `{"$blob", "size"}` at any depth.
+fn blobs_of_json(value: &Value, blobs: &mut Vec<BlobRef>) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| blobs_of_json(value, blobs)),
+        Value::Object(object) => {
+            let checksum = object.get("$blob").and_then(Value::as_str).and_then(|hex| hex.parse().ok());
+            let size = object.get("size").and_then(Value::as_u64);
+            blobs.extend(checksum.zip(size).map(|(checksum, size)| BlobRef {
+                checksum,
+                size,
+                encoding: Encoding::Binary,
+            }));
+            object.values().for_each(|value| blobs_of_json(value, blobs));
+        }
+        _ => {}
+    }
+}
+
+type Put<'a, E> = &'a mut dyn FnMut(&[u8], Encoding) -> Result<BlobRef, E>;
+
+fn store_snapshots<E>(snapshots: &mut [Snapshot], put: Put<'_, E>) -> Result<(), E> {
+    snapshots.iter_mut().try_for_each(|snapshot| store_snapshot(snapshot, put))
+}
+
+fn store_snapshot<E>(snapshot: &mut Snapshot, put: Put<'_, E>) -> Result<(), E> {
+    if let Payload::Inline(content) = &snapshot.content {
+        snapshot.content = Payload::<ResourceContent>::Stored(put(content.as_bytes(), content.encoding())?);
+    }
+    snapshot.formatted.as_mut().map_or(Ok(()), |formatted| store_text(formatted, INLINE_BYTES + 1, put))
+}
+
+fn store_block<E>(block: &mut StoredBlock, put: Put<'_, E>) -> Result<(), E> {
+    match block {
+        StoredBlock::Text { text, .. } => store_text(text, INLINE_BYTES, put),
+        StoredBlock::Resource { resource, .. } => store_snapshot(resource, put),
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => store_media(media, put),
+        StoredBlock::Question { .. } => Ok(()),
+    }
+}
+
+fn store_text<E>(text: &mut Payload<String>, from_bytes: usize, put: Put<'_, E>) -> Result<(), E> {
+    if let Payload::Inline(inline) = text
+        && inline.len() >= from_bytes
+    {
+        *text = Payload::Stored(put(inline.as_bytes(), Encoding::Utf8)?);
+    }
+    Ok(())
+}
+
+fn store_media<E>(media: &mut Media<Payload<Vec<u8>>>, put: Put<'_, E>) -> Result<(), E> {
+    if let Payload::Inline(bytes) = &media.data {
+        media.data = Payload::Stored(put(bytes, Encoding::Binary)?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn stored(json: &str) -> (String, Vec<usize>) {
+        let mut event = Event::from_json(json).unwrap();
+        let mut sizes = Vec::new();
+        let put = |bytes: &[u8], encoding| {
+            sizes.push(bytes.len());
+            Ok::<_, Infallible>(BlobRef::of(bytes, encoding))
+        };
+        event.store_payloads(put).unwrap();
+        (event.to_json().unwrap(), sizes)
+    }
+
+    #[test]
+    fn small_tool_text_stays_inline_and_large_moves() {
+        for (length, moved) in [(255, vec![]), (256, vec![256])] {
+            let text = "x".repeat(length);
+            let json = format!(
+                r#"{{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":[{{"type":"text","text":"{text}"}}]}}"#
+            );
+            let (json, sizes) = stored(&json);
+            assert_eq!((sizes, json.contains("$blob")), (moved.clone(), !moved.is_empty()));
+        }
+    }
+
+    #[test]
+    fn blobs_of_unknown_kinds_are_found_at_any_depth() {
+        let blob = BlobRef::of(b"x", Encoding::Binary);
+        let event = Event::from_json(&format!(
+            r#"{{"timestamp":"2026-11-21T12:00:00Z","type":"new","a":[{{"b":{{"$blob":"{}","size":1}}}}]}}"#,
+            blob.checksum
+        ));
+        assert_eq!(event.unwrap().blobs(), [blob]);
+    }
+
+    #[test]
+    fn resource_content_always_moves() {
+        let (json, sizes) = stored(
+            r#"{"timestamp":"2026-11-21T12:00:00Z","type":"chat_request","content":"hi","resources":[{"uri":"a:b","content":{"text":""},"formatted":"f"}]}"#,
+        );
+        assert_eq!(sizes, [0]);
+        assert!(json.contains(r#""size":0,"encoding":"utf8"},"formatted":"f""#), "{json}");
+    }
+}

@@ -1,0 +1,73 @@
+//! Which strings of an event name places, and so are stored relative to the workspace.
+
+use jp_resource::Snapshot;
+use jp_tool::StoredBlock;
+use serde_json::{Map, Value};
+
+use crate::{Declaration, Event, EventKind};
+
+impl Event {
+    /// Calls `rewrite` on every string that may hold the workspace's path and that jp writes itself.
+    ///
+    /// Those are URIs, declarations, deltas, metadata and the string values of tool arguments. What
+    /// people and models wrote, reasoning, tool text and formatted text are not touched.
+    pub fn rewrite_places(&mut self, mut rewrite: impl FnMut(&mut String)) {
+        let rewrite: Rewrite<'_> = &mut rewrite;
+        match &mut self.kind {
+            EventKind::ChatRequest(request) => {
+                request.resources.iter_mut().for_each(|snapshot| snapshot_places(snapshot, rewrite));
+                for delivered in &mut request.delivered {
+                    let mut text = delivered.declaration.as_str().to_owned();
+                    rewrite(&mut text);
+                    delivered.declaration = Declaration::new(text);
+                }
+            }
+            EventKind::ChatResponse(response) => map_places(&mut response.metadata, rewrite),
+            EventKind::ToolCallRequest(request) => {
+                map_places(&mut request.arguments, rewrite);
+                map_places(&mut request.metadata, rewrite);
+            }
+            EventKind::ToolCallResponse(response) => {
+                response.content.iter_mut().for_each(|block| block_places(block, rewrite));
+                map_places(&mut response.meta, rewrite);
+            }
+            EventKind::ConfigDelta(delta) => {
+                map_places(&mut delta.delta, rewrite);
+                delta.resources.iter_mut().for_each(|snapshot| snapshot_places(snapshot, rewrite));
+            }
+            EventKind::TurnStart
+            | EventKind::InquiryRequest(_)
+            | EventKind::InquiryResponse(_)
+            | EventKind::Usage(_)
+            | EventKind::Unknown(_) => {}
+        }
+    }
+}
+
+type Rewrite<'a> = &'a mut dyn FnMut(&mut String);
+
+fn snapshot_places(snapshot: &mut Snapshot, rewrite: Rewrite<'_>) {
+    rewrite(&mut snapshot.uri);
+    if let Some(meta) = &mut snapshot.meta {
+        map_places(meta, rewrite);
+    }
+}
+
+fn block_places(block: &mut StoredBlock, rewrite: Rewrite<'_>) {
+    if let StoredBlock::Resource { resource, .. } = block {
+        snapshot_places(resource, rewrite);
+    }
+}
+
+fn map_places(map: &mut Map<String, Value>, rewrite: Rewrite<'_>) {
+    map.values_mut().for_each(|value| value_places(value, rewrite));
+}
+
+fn value_places(value: &mut Value, rewrite: Rewrite<'_>) {
+    match value {
+        Value::String(text) => rewrite(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| value_places(value, rewrite)),
+        Value::Object(map) => map_places(map, rewrite),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

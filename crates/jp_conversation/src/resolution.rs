@@ -1,0 +1,283 @@
+//! Which declarations a query resolves (seed RFD 065, "Resolution logic"; decisions 7 and 8).
+//!
+//! One rule: what was attached explicitly now, and each declaration that the stream does not record
+//! as delivered since it was last added.
+
+use jp_resource::Snapshot;
+use serde_json::{Map, Value};
+
+use crate::{ConfigDelta, Declaration, EventKind, Stream};
+
+/// What a query has to do about its declarations, in declared order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plan {
+    /// Declarations to resolve now.
+    pub resolve: Vec<Declaration>,
+    /// Patterns that what is resolved must not match.
+    pub excludes: Vec<Declaration>,
+    /// Files outside the workspace whose newest snapshot is delivered again.
+    pub copies: Vec<(Declaration, Snapshot)>,
+    /// Files outside the workspace that no snapshot is left of: they must be attached again.
+    pub lost: Vec<Declaration>,
+}
+
+/// Decides what to resolve for the next request.
+///
+/// `configured` are the declarations of configuration files, `explicit` what was attached with the
+/// query, in stored form.
+#[must_use]
+pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration]) -> Plan {
+    let mut plan = Plan::default();
+    let pending = declared(stream, configured).into_iter().filter(|declared| !declared.is_delivered(stream));
+    for declaration in pending.map(|declared| declared.declaration) {
+        if explicit.contains(&declaration) || declaration.is_exclude() {
+            continue;
+        }
+        if !declaration.is_external() {
+            plan.resolve.push(declaration);
+        } else if let Some(snapshot) = newest_snapshot(stream, declaration.as_str()) {
+            plan.copies.push((declaration, snapshot.clone()));
+        } else {
+            plan.lost.push(declaration);
+        }
+    }
+    let attached = explicit.iter().filter(|declaration| !declaration.is_exclude()).cloned();
+    plan.resolve.extend(attached);
+    plan.excludes = effective(stream, configured);
+    plan.excludes.extend(explicit.iter().cloned());
+    plan.excludes.retain(Declaration::is_exclude);
+    dedup(&mut plan.resolve);
+    dedup(&mut plan.excludes);
+    plan
+}
+
+/// Returns the declarations in force: configured ones and what the conversation added, less what it removed.
+#[must_use]
+pub fn effective(stream: &Stream, configured: &[Declaration]) -> Vec<Declaration> {
+    declared(stream, configured).into_iter().map(|declared| declared.declaration).collect()
+}
+
+/// Returns the newest snapshot of a URI that the stream holds.
+#[must_use]
+pub fn newest_snapshot<'a>(stream: &'a Stream, uri: &str) -> Option<&'a Snapshot> {
+    stream.events().iter().rev().find_map(|event| {
+        let snapshots = match &event.kind {
+            EventKind::ChatRequest(request) => &request.resources,
+            EventKind::ConfigDelta(delta) => &delta.resources,
+            _ => return None,
+        };
+        snapshots.iter().rev().find(|snapshot| snapshot.uri == uri)
+    })
+}
+
+/// A change of a conversation's declarations.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Change {
+    /// Declarations to add, or to deliver again.
+    pub add: Vec<Declaration>,
+    /// Declarations to remove.
+    pub remove: Vec<Declaration>,
+}
+
+impl Change {
+    /// Returns the change as a configuration delta.
+    #[must_use]
+    pub fn into_delta(self) -> ConfigDelta {
+        let list = |list: Vec<Declaration>| list.iter().map(|d| Value::from(d.as_str())).collect::<Value>();
+        let mut attachments = Map::new();
+        for (key, declarations) in [("add", self.add), ("remove", self.remove)] {
+            if !declarations.is_empty() {
+                attachments.insert(key.to_owned(), list(declarations));
+            }
+        }
+        let conversation = Map::from_iter([("attachments".to_owned(), Value::Object(attachments))]);
+        let delta = Map::from_iter([("conversation".to_owned(), Value::Object(conversation))]);
+        ConfigDelta { delta, resources: Vec::new() }
+    }
+
+    /// Reads the change out of a delta; older ones list all declarations, which counts as adding them.
+    fn of(delta: &ConfigDelta) -> Self {
+        let attachments = delta.delta.get("conversation").and_then(|value| value.get("attachments"));
+        let list = |value: Option<&Value>| {
+            let values = value.and_then(Value::as_array).into_iter().flatten();
+            values.filter_map(|value| Declaration::from_json(value).ok()).collect()
+        };
+        match attachments {
+            Some(Value::Object(change)) if change.contains_key("value") => {
+                Self { add: list(change.get("value")), remove: Vec::new() }
+            }
+            Some(Value::Object(change)) => Self { add: list(change.get("add")), remove: list(change.get("remove")) },
+            listed => Self { add: list(listed), remove: Vec::new() },
+        }
+    }
+}
+
+struct Declared {
+    declaration: Declaration,
+    /// The event that added it last; configured ones were there before all events.
+    added: Option<usize>,
+}
+
+impl Declared {
+    fn is_delivered(&self, stream: &Stream) -> bool {
+        let since = self.added.map_or(0, |event| event + 1);
+        stream.events()[since..].iter().any(|event| match &event.kind {
+            EventKind::ChatRequest(request) => {
+                request.delivered.iter().any(|delivered| delivered.declaration == self.declaration)
+            }
+            _ => false,
+        })
+    }
+}
+
+fn declared(stream: &Stream, configured: &[Declaration]) -> Vec<Declared> {
+    let from_files = configured.iter().cloned().map(|declaration| Declared { declaration, added: None });
+    let mut declared: Vec<Declared> = from_files.collect();
+    for (index, event) in stream.events().iter().enumerate() {
+        let EventKind::ConfigDelta(delta) = &event.kind else { continue };
+        let change = Change::of(delta);
+        declared.retain(|entry| !change.remove.contains(&entry.declaration));
+        for declaration in change.add {
+            match declared.iter_mut().find(|entry| entry.declaration == declaration) {
+                Some(entry) => entry.added = Some(index),
+                None => declared.push(Declared { declaration, added: Some(index) }),
+            }
+        }
+    }
+    declared
+}
+
+fn dedup(declarations: &mut Vec<Declaration>) {
+    let mut seen = std::collections::HashSet::new();
+    declarations.retain(|declaration| seen.insert(declaration.clone()));
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_resource::{Payload, Resource, ResourceContent};
+    use serde_json::json;
+
+    use super::*;
+    use crate::{ChatRequest, Delivered, Event};
+
+    fn event(kind: EventKind) -> Event {
+        Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind)
+    }
+
+    fn names(names: &[&str]) -> Vec<Declaration> {
+        names.iter().map(|name| Declaration::new(*name)).collect()
+    }
+
+    fn change(add: &[&str], remove: &[&str]) -> Event {
+        event(EventKind::ConfigDelta(Change { add: names(add), remove: names(remove) }.into_delta()))
+    }
+
+    fn delivered(declarations: &[&str]) -> Event {
+        let snapshot = |uri: &&str| Resource::new(*uri, Payload::Inline(ResourceContent::Text("x".into())));
+        let entry = |(index, declaration)| Delivered { declaration, resources: vec![index] };
+        event(EventKind::ChatRequest(ChatRequest {
+            content: "go".into(),
+            resources: declarations.iter().map(snapshot).collect(),
+            delivered: names(declarations).into_iter().enumerate().map(entry).collect(),
+            ..ChatRequest::default()
+        }))
+    }
+
+    fn resolved(events: &[Event], configured: &[&str], explicit: &[&str]) -> Vec<String> {
+        let stream = Stream::from_events(events.to_vec());
+        let plan = plan(&stream, &names(configured), &names(explicit));
+        plan.resolve.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn new_conversation_resolves_everything_declared() {
+        assert_eq!(resolved(&[], &["file:a", "file:b"], &["file:c"]), ["file:a", "file:b", "file:c"]);
+    }
+
+    #[test]
+    fn attach_on_a_follow_up_resolves_that_one() {
+        let history = [delivered(&["file:a"])];
+        assert_eq!(resolved(&history, &["file:a"], &["file:b"]), ["file:b"]);
+    }
+
+    #[test]
+    fn reattached_file_is_resolved_again() {
+        let history = [change(&["file:a"], &[]), delivered(&["file:a"])];
+        assert_eq!(resolved(&history, &[], &["file:a"]), ["file:a"]);
+        assert_eq!(resolved(&history, &["file:a"], &["file:a"]), ["file:a"]);
+    }
+
+    #[test]
+    fn follow_up_without_attachments_resolves_nothing() {
+        let history = [delivered(&["file:a"]), change(&["file:b"], &[]), delivered(&["file:b"])];
+        assert_eq!(resolved(&history, &["file:a"], &[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn full_fork_inherits_snapshots_and_trimmed_fork_resolves_again() {
+        let history = [change(&["file:a"], &[]), delivered(&["file:a"])];
+        assert_eq!(resolved(&history, &[], &[]), Vec::<String>::new());
+        assert_eq!(resolved(&history[..1], &[], &[]), ["file:a"]);
+    }
+
+    #[test]
+    fn removed_declaration_stays_removed_and_readding_resolves_again() {
+        let history = [delivered(&["file:a"]), change(&[], &["file:a"])];
+        assert_eq!(resolved(&history, &["file:a"], &[]), Vec::<String>::new());
+        assert_eq!(effective(&Stream::from_events(history.to_vec()), &names(&["file:a"])), []);
+        let readded = [history[0].clone(), history[1].clone(), change(&["file:a"], &[])];
+        assert_eq!(resolved(&readded, &["file:a"], &[]), ["file:a"]);
+    }
+
+    #[test]
+    fn declaration_added_to_a_file_later_is_resolved_at_the_next_request() {
+        assert_eq!(resolved(&[delivered(&["file:a"])], &["file:a", "file:b"], &[]), ["file:b"]);
+    }
+
+    #[test]
+    fn glob_that_delivered_several_files_counts_as_delivered() {
+        let mut request = ChatRequest::new("go");
+        request.delivered = vec![Delivered { declaration: Declaration::new("file:src/*.rs"), resources: vec![] }];
+        assert_eq!(resolved(&[event(EventKind::ChatRequest(request))], &["file:src/*.rs"], &[]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn old_conversation_is_resolved_once() {
+        let delta = |value| {
+            let delta = json!({"conversation": {"attachments": value}});
+            event(EventKind::ConfigDelta(ConfigDelta {
+                delta: delta.as_object().cloned().unwrap(),
+                resources: vec![],
+            }))
+        };
+        let request = event(EventKind::ChatRequest(ChatRequest::new("old")));
+        for value in [json!(["file:a"]), json!({"value": ["file:a"], "strategy": "replace"})] {
+            let history = [delta(value), request.clone()];
+            assert_eq!(resolved(&history, &[], &[]), ["file:a"]);
+            let continued = [history[0].clone(), request.clone(), delivered(&["file:a"])];
+            assert_eq!(resolved(&continued, &[], &[]), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn external_file_is_never_resolved_but_its_newest_snapshot_is_copied() {
+        let external = "external:00/notes.md";
+        let mut change = Change { add: names(&[external]), remove: vec![] }.into_delta();
+        let lost = Stream::from_events(vec![event(EventKind::ConfigDelta(change.clone()))]);
+        assert_eq!(plan(&lost, &[], &[]), Plan { lost: names(&[external]), ..Plan::default() });
+
+        let snapshot = Resource::new(external, Payload::Inline(ResourceContent::Text("x".into())));
+        change.resources.push(snapshot.clone());
+        let kept = Stream::from_events(vec![event(EventKind::ConfigDelta(change))]);
+        let copies = vec![(Declaration::new(external), snapshot)];
+        assert_eq!(plan(&kept, &[], &[]), Plan { copies, ..Plan::default() });
+    }
+
+    #[test]
+    fn excludes_of_all_layers_meet_and_resolve_nothing_themselves() {
+        let history = Stream::from_events(vec![change(&["file:b?exclude"], &[])]);
+        let plan = plan(&history, &names(&["file:a?exclude"]), &names(&["file:c?exclude", "file:src/"]));
+        assert_eq!(plan.resolve, names(&["file:src/"]));
+        assert_eq!(plan.excludes, names(&["file:a?exclude", "file:b?exclude", "file:c?exclude"]));
+    }
+}

@@ -1,0 +1,151 @@
+use std::ops::Range;
+
+use crate::{ChatRequest, Event, EventKind};
+
+/// A conversation's events, in order; it only ever grows.
+#[derive(Debug, Clone, Default)]
+pub struct Stream {
+    events: Vec<Event>,
+}
+
+/// One turn: from the person's request to the end of the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Counted from 1.
+    pub number: usize,
+    /// Where its events are in the stream.
+    pub events: Range<usize>,
+    /// Where its request is.
+    pub request: usize,
+}
+
+impl Stream {
+    /// Wraps events that were read.
+    #[must_use]
+    pub fn from_events(events: Vec<Event>) -> Self {
+        Self { events }
+    }
+
+    /// Appends an event.
+    pub fn push(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// Returns the events.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// Returns the turns, each with its place in the stream.
+    ///
+    /// A turn starts with `turn_start`, or with its request in conversations that lack those.
+    #[must_use]
+    pub fn turns(&self) -> Vec<Turn> {
+        let mut turns: Vec<Turn> = Vec::new();
+        let mut announced = None;
+        for (index, event) in self.events.iter().enumerate() {
+            match event.kind {
+                EventKind::TurnStart => announced = Some(index),
+                EventKind::ChatRequest(_) => {
+                    let start = announced.take().unwrap_or(index);
+                    if let Some(last) = turns.last_mut() {
+                        last.events.end = start;
+                    }
+                    let events = start..self.events.len();
+                    turns.push(Turn { number: turns.len() + 1, events, request: index });
+                }
+                _ => {}
+            }
+        }
+        turns
+    }
+
+    /// Returns the requests with their turns' numbers.
+    pub fn requests(&self) -> impl Iterator<Item = (usize, &ChatRequest)> {
+        let requests = self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::ChatRequest(request) => Some(request),
+            _ => None,
+        });
+        requests.enumerate().map(|(index, request)| (index + 1, request))
+    }
+
+    /// Returns the last request, if nothing of the model came after it.
+    #[must_use]
+    pub fn unanswered_request(&self) -> Option<&ChatRequest> {
+        let decisive = self.events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::ChatRequest(request) => Some(Some(request)),
+            EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) => Some(None),
+            _ => None,
+        });
+        decisive.flatten()
+    }
+
+    /// Returns which events a fork that keeps the last `turns` turns has.
+    ///
+    /// Changes of configuration stay whatever turn they are from: they hold the declarations.
+    #[must_use]
+    pub fn kept_by_fork(&self, turns: usize) -> Vec<usize> {
+        let all = self.turns();
+        let first = all.len().checked_sub(turns).and_then(|index| all.get(index));
+        let start = match first {
+            Some(turn) => turn.events.start,
+            None if turns == 0 => self.events.len(),
+            None => 0,
+        };
+        let kept = |(index, event): &(usize, &Event)| {
+            *index >= start || matches!(event.kind, EventKind::ConfigDelta(_))
+        };
+        self.events.iter().enumerate().filter(kept).map(|(index, _)| index).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ChatResponse, ConfigDelta};
+
+    fn stream(kinds: Vec<EventKind>) -> Stream {
+        let event = |kind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);
+        Stream::from_events(kinds.into_iter().map(event).collect())
+    }
+
+    fn request(text: &str) -> EventKind {
+        EventKind::ChatRequest(ChatRequest::new(text))
+    }
+
+    fn answer(text: &str) -> EventKind {
+        EventKind::ChatResponse(ChatResponse::message(text))
+    }
+
+    fn delta() -> EventKind {
+        EventKind::ConfigDelta(ConfigDelta::default())
+    }
+
+    #[test]
+    fn turns_start_with_their_announcement_or_their_request() {
+        let stream = stream(vec![delta(), request("a"), answer("b"), EventKind::TurnStart, request("c")]);
+        assert_eq!(
+            stream.turns(),
+            [Turn { number: 1, events: 1..3, request: 1 }, Turn { number: 2, events: 3..5, request: 4 }]
+        );
+    }
+
+    #[test]
+    fn request_is_unanswered_until_the_model_says_something() {
+        let unanswered = |kinds| stream(kinds).unanswered_request().map(|request| request.content.clone());
+        assert_eq!(unanswered(vec![]), None);
+        assert_eq!(unanswered(vec![request("a"), delta()]), Some("a".to_owned()));
+        assert_eq!(unanswered(vec![request("a"), answer("b")]), None);
+        assert_eq!(unanswered(vec![request("a"), answer("b"), request("c")]), Some("c".to_owned()));
+    }
+
+    #[test]
+    fn fork_keeps_the_last_turns_and_all_configuration() {
+        let stream = stream(vec![delta(), request("a"), answer("b"), delta(), request("c"), answer("d")]);
+        assert_eq!(stream.kept_by_fork(0), [0, 3]);
+        assert_eq!(stream.kept_by_fork(1), [0, 3, 4, 5]);
+        assert_eq!(stream.kept_by_fork(2), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(stream.kept_by_fork(9), [0, 1, 2, 3, 4, 5]);
+    }
+}

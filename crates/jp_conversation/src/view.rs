@@ -1,0 +1,269 @@
+//! What of a stream a model gets.
+//!
+//! [`thread`] is a pure function of the events: equal events give equal threads, and a stream that
+//! grew gives a thread that starts with the old one. Everything is delivered whole so far;
+//! references and diffs for what a model already has come with coverage-aware delivery.
+
+mod explain;
+mod render;
+
+use std::collections::{HashMap, VecDeque};
+
+use jp_resource::{BlobRef, Snapshot};
+use jp_tool::StoredBlock;
+
+pub use explain::{BlockRow, TurnRow, explain, tokens};
+pub use render::{resource_block, text_of_missing_result};
+
+use crate::{ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse};
+
+/// A conversation as a model sees it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Thread<'a> {
+    /// The messages, oldest first.
+    pub messages: Vec<Message<'a>>,
+}
+
+/// One message of a thread.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Message<'a> {
+    /// From the person: the words first, then the attached resources in order.
+    User {
+        /// The turn, from 1.
+        turn: usize,
+        /// The words and the resources.
+        request: &'a ChatRequest,
+    },
+    /// From the model.
+    Assistant {
+        /// The turn, from 1.
+        turn: usize,
+        /// Words, reasoning and tool calls, in order; never empty.
+        parts: Vec<AnswerPart<'a>>,
+    },
+    /// A tool's result; results follow the message with their calls, in call order.
+    Tool {
+        /// The turn, from 1.
+        turn: usize,
+        /// The call.
+        call: &'a ToolCallRequest,
+        /// What came back; `None` where the turn was interrupted before anything did.
+        response: Option<&'a ToolCallResponse>,
+    },
+}
+
+/// A part of an answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AnswerPart<'a> {
+    /// Words or reasoning.
+    Response(&'a ChatResponse),
+    /// A tool call.
+    Call(&'a ToolCallRequest),
+}
+
+/// Builds the thread of a stream.
+#[must_use]
+pub fn thread(stream: &Stream) -> Thread<'_> {
+    let mut responses = pair_calls(stream.events());
+    let mut builder = Builder::default();
+    for (index, event) in stream.events().iter().enumerate() {
+        match &event.kind {
+            EventKind::ChatRequest(request) => builder.request(request),
+            EventKind::ChatResponse(response) => builder.parts.push((AnswerPart::Response(response), None)),
+            EventKind::ToolCallRequest(call) => {
+                builder.parts.push((AnswerPart::Call(call), responses.remove(&index)));
+            }
+            EventKind::ToolCallResponse(_) => builder.end_answer(),
+            _ => {}
+        }
+    }
+    builder.end_answer();
+    Thread { messages: builder.messages }
+}
+
+/// Finds the response of each call, by the events' indexes.
+///
+/// Older conversations use an id several times, so the oldest open call of an id gets the response.
+fn pair_calls(events: &[Event]) -> HashMap<usize, &ToolCallResponse> {
+    let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    let mut responses = HashMap::new();
+    for (index, event) in events.iter().enumerate() {
+        match &event.kind {
+            EventKind::ToolCallRequest(call) => open.entry(&call.id).or_default().push_back(index),
+            EventKind::ToolCallResponse(response) => {
+                if let Some(call) = open.get_mut(&*response.id).and_then(VecDeque::pop_front) {
+                    responses.insert(call, response);
+                }
+            }
+            _ => {}
+        }
+    }
+    responses
+}
+
+#[derive(Default)]
+struct Builder<'a> {
+    messages: Vec<Message<'a>>,
+    turn: usize,
+    /// The answer that is being collected, each call with its response.
+    parts: Vec<(AnswerPart<'a>, Option<&'a ToolCallResponse>)>,
+}
+
+impl<'a> Builder<'a> {
+    fn request(&mut self, request: &'a ChatRequest) {
+        self.end_answer();
+        self.turn += 1;
+        self.messages.push(Message::User { turn: self.turn, request });
+    }
+
+    fn end_answer(&mut self) {
+        if self.parts.is_empty() {
+            return;
+        }
+        let (turn, answer) = (self.turn, std::mem::take(&mut self.parts));
+        let parts = answer.iter().map(|(part, _)| *part).collect();
+        self.messages.push(Message::Assistant { turn, parts });
+        for (part, response) in answer {
+            if let AnswerPart::Call(call) = part {
+                self.messages.push(Message::Tool { turn, call, response });
+            }
+        }
+    }
+}
+
+impl Message<'_> {
+    /// Returns the turn, from 1.
+    #[must_use]
+    pub fn turn(&self) -> usize {
+        match self {
+            Self::User { turn, .. } | Self::Assistant { turn, .. } | Self::Tool { turn, .. } => *turn,
+        }
+    }
+}
+
+impl Thread<'_> {
+    /// Returns the stored payloads that a request of this thread needs, in the order it needs them.
+    #[must_use]
+    pub fn blobs(&self) -> Vec<BlobRef> {
+        let mut blobs = Vec::new();
+        for message in &self.messages {
+            match message {
+                Message::User { request, .. } => {
+                    blobs.extend(request.resources.iter().filter_map(shown_blob));
+                }
+                Message::Tool { response: Some(response), .. } => {
+                    blobs.extend(response.content.iter().filter_map(block_blob));
+                }
+                Message::Assistant { .. } | Message::Tool { response: None, .. } => {}
+            }
+        }
+        blobs
+    }
+}
+
+/// Returns the payload a model is shown of a resource: formatted text in place of content.
+fn shown_blob(snapshot: &Snapshot) -> Option<BlobRef> {
+    match &snapshot.formatted {
+        Some(formatted) => formatted.stored(),
+        None => snapshot.content.stored(),
+    }
+}
+
+fn block_blob(block: &StoredBlock) -> Option<BlobRef> {
+    match block {
+        StoredBlock::Text { text, .. } => text.stored(),
+        StoredBlock::Resource { resource, .. } => shown_blob(resource),
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => media.data.stored(),
+        StoredBlock::Question { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+
+    fn stream(kinds: Vec<EventKind>) -> Stream {
+        let event = |kind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);
+        Stream::from_events(kinds.into_iter().map(event).collect())
+    }
+
+    fn call(id: &str) -> EventKind {
+        let (id, name) = (id.to_owned(), "read".to_owned());
+        EventKind::ToolCallRequest(ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() })
+    }
+
+    fn result(id: &str, structured: i32) -> EventKind {
+        EventKind::ToolCallResponse(ToolCallResponse {
+            id: id.to_owned(),
+            content: vec![],
+            is_error: false,
+            structured_content: Some(structured.into()),
+            meta: Map::new(),
+        })
+    }
+
+    fn outline(stream: &Stream) -> Vec<String> {
+        let line = |message: &Message<'_>| match message {
+            Message::User { turn, request } => format!("{turn} user {}", request.content),
+            Message::Assistant { turn, parts } => format!("{turn} assistant {}", parts.len()),
+            Message::Tool { turn, call, response } => {
+                let result = response.and_then(|response| response.structured_content.clone());
+                format!("{turn} tool {} {:?}", call.id, result.map(|value| value.to_string()))
+            }
+        };
+        thread(stream).messages.iter().map(line).collect()
+    }
+
+    #[test]
+    fn results_follow_their_calls_in_call_order() {
+        let stream = stream(vec![
+            EventKind::ChatRequest(ChatRequest::new("go")),
+            EventKind::ChatResponse(ChatResponse::message("let me look")),
+            call("1"),
+            call("2"),
+            result("2", 20),
+            result("1", 10),
+            EventKind::ChatResponse(ChatResponse::message("done")),
+        ]);
+        assert_eq!(
+            outline(&stream),
+            ["1 user go", "1 assistant 3", "1 tool 1 Some(\"10\")", "1 tool 2 Some(\"20\")", "1 assistant 1"]
+        );
+    }
+
+    #[test]
+    fn repeated_ids_pair_each_with_its_own_result() {
+        let stream = stream(vec![call("1"), result("1", 10), call("1"), result("1", 20)]);
+        assert_eq!(
+            outline(&stream),
+            ["0 assistant 1", "0 tool 1 Some(\"10\")", "0 assistant 1", "0 tool 1 Some(\"20\")"]
+        );
+    }
+
+    #[test]
+    fn interrupted_call_has_no_dangling_end() {
+        let request = || EventKind::ChatRequest(ChatRequest::new("go"));
+        let stream = stream(vec![request(), call("1"), request()]);
+        assert_eq!(outline(&stream), ["1 user go", "1 assistant 1", "1 tool 1 None", "2 user go"]);
+    }
+
+    #[test]
+    fn growing_stream_keeps_its_thread_as_a_prefix() {
+        let kinds = vec![
+            EventKind::ChatRequest(ChatRequest::new("a")),
+            call("1"),
+            result("1", 1),
+            EventKind::ChatResponse(ChatResponse::message("b")),
+            EventKind::ChatRequest(ChatRequest::new("c")),
+        ];
+        let whole = stream(kinds.clone());
+        let whole = thread(&whole).messages;
+        for length in [1, 3, 4] {
+            let part = stream(kinds[..length].to_vec());
+            let part = thread(&part).messages;
+            assert_eq!(part[..], whole[..part.len()]);
+        }
+    }
+}

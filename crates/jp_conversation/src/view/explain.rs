@@ -1,0 +1,113 @@
+use jp_resource::{Payload, Snapshot};
+use jp_tool::StoredBlock;
+use serde::Serialize;
+
+use super::{AnswerPart, Message, Thread};
+use crate::ResponseContent;
+
+/// What one turn puts into a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TurnRow {
+    /// The turn, from 1.
+    pub turn: usize,
+    /// Its blocks, in the order they are sent.
+    pub blocks: Vec<BlockRow>,
+}
+
+/// What one block puts into a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlockRow {
+    /// The resource's URI, for resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uri: Option<String>,
+    /// What kind of block it is: `request`, `resource`, `message`, `reasoning`, `tool_call`, `tool_result`.
+    pub kind: &'static str,
+    /// Bytes of its content.
+    pub bytes: u64,
+    /// About how many tokens those are.
+    pub tokens: u64,
+    /// How it is delivered.
+    pub delivery: &'static str,
+    /// Why it is delivered so.
+    pub reason: &'static str,
+}
+
+/// Returns about how many tokens `bytes` of text are; providers count differently.
+#[must_use]
+pub fn tokens(bytes: u64) -> u64 {
+    bytes.div_ceil(4)
+}
+
+/// Says for each turn what a request of the thread carries.
+#[must_use]
+pub fn explain(thread: &Thread<'_>) -> Vec<TurnRow> {
+    let mut turns: Vec<TurnRow> = Vec::new();
+    for message in &thread.messages {
+        let blocks = message_rows(message);
+        match turns.last_mut().filter(|last| last.turn == message.turn()) {
+            Some(last) => last.blocks.extend(blocks),
+            None => turns.push(TurnRow { turn: message.turn(), blocks }),
+        }
+    }
+    turns
+}
+
+fn message_rows(message: &Message<'_>) -> Vec<BlockRow> {
+    match message {
+        Message::User { request, .. } => {
+            let words = row("request", request.content.len() as u64);
+            std::iter::once(words).chain(request.resources.iter().map(|r| resource_row("resource", r))).collect()
+        }
+        Message::Assistant { parts, .. } => parts.iter().map(answer_row).collect(),
+        Message::Tool { response: Some(response), .. } => response.content.iter().map(result_row).collect(),
+        Message::Tool { response: None, .. } => {
+            let mut missing = row("tool_result", super::text_of_missing_result().len() as u64);
+            missing.reason = "no result was recorded";
+            vec![missing]
+        }
+    }
+}
+
+fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
+    match part {
+        AnswerPart::Response(response) => match &response.content {
+            ResponseContent::Message(text) => row("message", text.len() as u64),
+            ResponseContent::Reasoning(text) => row("reasoning", text.len() as u64),
+        },
+        AnswerPart::Call(call) => {
+            let arguments = serde_json::to_string(&call.arguments).map_or(0, |json| json.len());
+            row("tool_call", (call.name.len() + arguments) as u64)
+        }
+    }
+}
+
+fn result_row(block: &StoredBlock) -> BlockRow {
+    match block {
+        StoredBlock::Text { text, .. } => row("tool_result", text_bytes(text)),
+        StoredBlock::Resource { resource, .. } => resource_row("tool_result", resource),
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => {
+            row("tool_result", media.data.stored().map_or(0, |blob| blob.size))
+        }
+        StoredBlock::Question { question } => row("tool_result", question.text.len() as u64),
+    }
+}
+
+fn resource_row(kind: &'static str, snapshot: &Snapshot) -> BlockRow {
+    let bytes = match (&snapshot.formatted, &snapshot.content) {
+        (Some(formatted), _) => text_bytes(formatted),
+        (None, Payload::Stored(blob)) => blob.size,
+        (None, Payload::Inline(content)) => content.as_bytes().len() as u64,
+    };
+    BlockRow { uri: Some(snapshot.uri.clone()), ..row(kind, bytes) }
+}
+
+fn text_bytes(text: &Payload<String>) -> u64 {
+    match text {
+        Payload::Inline(text) => text.len() as u64,
+        Payload::Stored(blob) => blob.size,
+    }
+}
+
+fn row(kind: &'static str, bytes: u64) -> BlockRow {
+    BlockRow { uri: None, kind, bytes, tokens: tokens(bytes), delivery: "full", reason: "part of the history" }
+}

@@ -1,0 +1,269 @@
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::{
+    BaseUrl, Secret,
+    error::with_causes,
+    retry::Policy,
+    testing::{self, Reply, block_on, chunk, unused_url},
+};
+
+fn endpoint(url: &str) -> Endpoint {
+    let mut endpoint = Endpoint::new("llamacpp", BaseUrl::parse(url).unwrap(), "m");
+    endpoint.retry.base_delay = Duration::from_millis(1);
+    endpoint
+}
+
+fn body(text: &str) -> Body {
+    Body::new(|out| Ok(out.write_all(text.as_bytes())?)).unwrap().0
+}
+
+/// What a whole exchange looked like: words, then the error with its causes; and the retries.
+#[derive(Debug, PartialEq)]
+struct Exchange {
+    words: String,
+    error: String,
+    retries: Vec<String>,
+}
+
+fn exchange(endpoint: Endpoint) -> Exchange {
+    let client = Client::new(endpoint).unwrap();
+    let mut exchange = Exchange { words: String::new(), error: String::new(), retries: Vec::new() };
+    let result = block_on(async {
+        let on_retry = &mut |notice: RetryNotice<'_>| {
+            exchange.retries.push(format!("{} {}", notice.attempt, with_causes(notice.reason)));
+        };
+        let mut response = client.send(&body("{}"), on_retry).await?;
+        while let Some(event) = response.next().await? {
+            if let StreamEvent::Text(text) = event {
+                exchange.words += &text;
+            }
+        }
+        assert!(matches!(response.next().await, Ok(None)), "nothing comes after the end");
+        Ok(())
+    });
+    exchange.error = result.err().map(|error: Error| with_causes(&error)).unwrap_or_default();
+    exchange
+}
+
+/// Plays the script and takes the server's address out of what happened.
+fn play(replies: Vec<Reply>, change: impl FnOnce(&mut Endpoint)) -> (Exchange, Vec<testing::Received>) {
+    let server = testing::Server::new(replies);
+    let mut endpoint = endpoint(server.url());
+    change(&mut endpoint);
+    let mut exchange = exchange(endpoint);
+    exchange.error = exchange.error.replace(server.url(), "URL");
+    exchange.retries.iter_mut().for_each(|retry| *retry = retry.replace(server.url(), "URL"));
+    (exchange, server.received())
+}
+
+fn unchanged(_: &mut Endpoint) {}
+
+#[test]
+fn request_has_length_key_and_path() {
+    let server = testing::Server::new(vec![Reply::words(&["hi"])]);
+    let mut endpoint = endpoint(&format!("{}/v1/", server.url()));
+    endpoint.api_key = Some(Secret::new("sk-1"));
+    let client = Client::new(endpoint).unwrap();
+    let body = body(&"x".repeat(300_000));
+    block_on(async { client.send(&body, &mut |_| {}).await.map(drop) }).unwrap();
+    let received = &server.received()[0];
+    assert_eq!(received.body.len(), 300_000);
+    for line in ["post /v1/chat/completions http/1.1", "content-length: 300000", "authorization: bearer sk-1"]
+    {
+        assert_eq!(received.head.lines().filter(|found| *found == line).count(), 1, "{}", received.head);
+    }
+    assert!(!received.head.contains("transfer-encoding"), "{}", received.head);
+}
+
+#[test]
+fn answer_arrives_whole() {
+    let (exchange, _) = play(vec![Reply::words(&["Hello, ", "wörld"])], unchanged);
+    let expected = Exchange { words: "Hello, wörld".to_owned(), error: String::new(), retries: vec![] };
+    assert_eq!(exchange, expected);
+}
+
+#[test]
+fn busy_server_is_asked_again_after_the_time_it_names() {
+    let busy = Reply::with_headers(429, "retry-after-ms: 5\r\n", r#"{"error":{"message":"slow down"}}"#);
+    let (exchange, received) = play(vec![busy, Reply::words(&["ok"])], |endpoint| {
+        endpoint.retry.base_delay = Duration::from_secs(3600);
+    });
+    let notice = "1 get an answer from llamacpp at URL: 429: slow down (it asks to wait 0.0 s)".to_owned();
+    assert_eq!(exchange, Exchange { words: "ok".to_owned(), error: String::new(), retries: vec![notice] });
+    assert_eq!(received[0].body, received[1].body);
+}
+
+#[test]
+fn failing_server_is_given_up_after_five_retries() {
+    let (exchange, received) = play(vec![Reply::json(500, r#"{"error":"no memory"}"#)], unchanged);
+    assert_eq!(exchange.error, "get an answer from llamacpp at URL: 500: no memory");
+    assert_eq!((exchange.retries.len(), received.len()), (5, 6));
+}
+
+#[test]
+fn refused_request_is_not_sent_again() {
+    let (exchange, received) =
+        play(vec![Reply::json(400, r#"{"error":{"message":"too\nlong"}}"#)], unchanged);
+    assert_eq!(exchange.error, "get an answer from llamacpp at URL: 400: too long");
+    assert_eq!(received.len(), 1);
+    let (exchange, _) = play(vec![Reply::with_headers(503, "x-should-retry: false\r\n", "")], unchanged);
+    assert_eq!(exchange.error, "get an answer from llamacpp at URL: 503: Service Unavailable");
+    assert_eq!(exchange.retries.len(), 0);
+}
+
+#[test]
+fn server_that_asks_for_too_long_a_wait_is_given_up() {
+    let (exchange, received) =
+        play(vec![Reply::with_headers(429, "retry-after: 301\r\n", "later")], unchanged);
+    assert_eq!(exchange.error, "get an answer from llamacpp at URL: 429: later (it asks to wait 301.0 s)");
+    assert_eq!(received.len(), 1);
+}
+
+#[test]
+fn nobody_on_this_machine_is_found_out_quickly() {
+    let url = unused_url();
+    let started = Instant::now();
+    let exchange = exchange(Endpoint { retry: Policy::default(), ..endpoint(&url) });
+    assert_eq!(exchange.error, format!("reach llamacpp at {url}: connection refused"));
+    assert_eq!(exchange.retries.len(), 1);
+    assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn stream_that_breaks_before_its_first_word_is_asked_for_again() {
+    let short = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 99\r\n\r\n: ping\n\n";
+    let (exchange, _) = play(
+        vec![Reply::stream(": ping\n\n"), Reply::raw(short), Reply::raw(""), Reply::words(&["ok"])],
+        unchanged,
+    );
+    assert_eq!((exchange.words.as_str(), exchange.error.as_str()), ("ok", ""));
+    insta::assert_snapshot!(exchange.retries.join("\n"), @r#"
+    1 read the answer of llamacpp at URL: it ended before it was complete
+    2 read the answer of llamacpp at URL: the connection broke: error decoding response body: error reading a body from connection: end of file before message length reached
+    3 reach llamacpp at URL: error sending request: client error (SendRequest): connection closed before message completed
+    "#);
+}
+
+#[test]
+fn stream_that_breaks_after_a_word_is_an_error_that_keeps_the_word() {
+    let half = chunk("half");
+    let unfinished =
+        format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n{half}");
+    for (reply, error) in [
+        (Reply::stream(&half), "read the answer of llamacpp at URL: it ended before it was complete"),
+        (Reply::raw(unfinished), "read the answer of llamacpp at URL: the connection broke"),
+        (
+            Reply::stream(&(half.clone() + "data: {\"error\":{\"message\":\"gone\",\"code\":500}}\n\n")),
+            "read the answer of llamacpp at URL: the server says: gone",
+        ),
+        (
+            Reply::stream(&(half.clone() + "data: \u{1b}[31mgarbage\n\n")),
+            "read the answer of llamacpp at URL: it holds what is no part of an answer: [31mgarbage",
+        ),
+    ] {
+        let (exchange, received) = play(vec![reply], unchanged);
+        assert_eq!((exchange.words.as_str(), received.len()), ("half", 1));
+        assert!(exchange.error.starts_with(error), "{}", exchange.error);
+    }
+}
+
+#[test]
+fn connection_that_breaks_after_the_last_word_is_no_error() {
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: {\"usa";
+    let events = chunk("all") + end;
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n";
+    let (exchange, _) = play(vec![Reply::raw(format!("{head}{events}"))], unchanged);
+    assert_eq!((exchange.words.as_str(), exchange.error.as_str()), ("all", ""));
+}
+
+#[test]
+fn error_in_the_stream_before_the_first_word_is_retried_if_it_may_pass() {
+    let error =
+        |code| Reply::stream(&format!("data: {{\"error\":{{\"message\":\"no\",\"code\":{code}}}}}\n\n"));
+    assert_eq!(play(vec![error(503), Reply::words(&["ok"])], unchanged).0.words, "ok");
+    let (exchange, received) = play(vec![error(400), Reply::words(&["ok"])], unchanged);
+    assert_eq!(exchange.error, "read the answer of llamacpp at URL: the server says: no");
+    assert_eq!(received.len(), 1);
+}
+
+#[test]
+fn page_in_place_of_a_stream_is_named() {
+    let page = Reply::with_headers(200, "content-type: text/html\r\n", "<html>\n<b>Log in</b>");
+    let (exchange, received) = play(vec![page], unchanged);
+    assert_eq!(
+        exchange.error,
+        "read the answer of llamacpp at URL: it is text/html, not text/event-stream: <html> <b>Log in</b>"
+    );
+    assert_eq!(received.len(), 1);
+}
+
+#[test]
+fn redirect_is_an_error_that_names_the_place() {
+    let redirect = Reply::with_headers(307, "location: http://elsewhere/\r\n", "");
+    assert_eq!(
+        play(vec![redirect], unchanged).0.error,
+        "get an answer from llamacpp at URL: 307: redirects to http://elsewhere/, which is not followed"
+    );
+}
+
+#[test]
+fn silence_ends_the_answer_before_and_after_its_first_word() {
+    let limits = |endpoint: &mut Endpoint| {
+        endpoint.first_byte_timeout = Duration::from_millis(40);
+        endpoint.idle_timeout = Duration::from_millis(20);
+    };
+    for (reply, words, seconds) in [
+        (Reply::hang(), "", "0.04"),
+        (Reply::stream(": ping\n\n").then_hang(), "", "0.04"),
+        (Reply::stream(&chunk("half")).then_hang(), "half", "0.02"),
+    ] {
+        let (exchange, received) = play(vec![reply], limits);
+        assert_eq!(
+            exchange.error,
+            format!("read the answer of llamacpp at URL: nothing came for {seconds} s")
+        );
+        assert_eq!((exchange.words.as_str(), received.len()), (words, 1));
+    }
+}
+
+#[test]
+fn endless_answer_is_cut_at_the_limit() {
+    let reply = || Reply::stream(&chunk("x"));
+    let limit = |endpoint: &mut Endpoint| endpoint.max_response_bytes = 1 << 20;
+    let (exchange, _) = play(vec![reply().then_repeat(chunk("x"))], limit);
+    assert_eq!(exchange.error, "read the answer of llamacpp at URL: it has more than 1048576 bytes");
+    assert!(exchange.words.len() > 1000);
+    let (exchange, _) = play(vec![reply().then_repeat("x".repeat(1 << 16))], |_| {});
+    assert_eq!(exchange.error, "read the answer of llamacpp at URL: it has more than 8388608 bytes");
+}
+
+#[test]
+fn key_that_a_server_repeats_is_not_in_the_error() {
+    for reply in [
+        Reply::json(401, r#"{"error":{"message":"bad key sk-1"}}"#),
+        Reply::stream("data: {\"error\":{\"message\":\"bad key sk-1\"}}\n\n"),
+        Reply::with_headers(200, "content-type: text/plain\r\n", "bad key sk-1"),
+        Reply::stream("data: bad key sk-1\n\n"),
+    ] {
+        let (exchange, _) = play(vec![reply], |endpoint| endpoint.api_key = Some(Secret::new("sk-1")));
+        assert!(exchange.error.ends_with("bad key [api key]"), "{}", exchange.error);
+    }
+}
+
+#[test]
+fn unusable_key_is_an_error_without_the_key() {
+    let (exchange, _) = play(vec![], |endpoint| endpoint.api_key = Some(Secret::new("sk-1\n")));
+    assert!(exchange.error.starts_with("set up the connection to llamacpp at URL"), "{}", exchange.error);
+    assert!(!exchange.error.contains("sk-1"), "{}", exchange.error);
+}
+
+#[test]
+fn dropped_answer_ends_the_connection() {
+    let server = testing::Server::new(vec![Reply::stream(&chunk("x")).then_repeat(chunk("x"))]);
+    let client = Client::new(endpoint(server.url())).unwrap();
+    block_on(async {
+        let mut response = client.send(&body("{}"), &mut |_| {}).await.unwrap();
+        assert_eq!(response.next().await.unwrap(), Some(StreamEvent::Text("x".to_owned())));
+    });
+}

@@ -1,0 +1,61 @@
+//! Talks to language models: encodes a view of a conversation as a provider's request, sends it,
+//! and decodes the stream that comes back.
+//!
+//! The data flows one way. A [`Request`] names the model and the
+//! [`Thread`](jp_conversation::view::Thread) it gets; [`chat::encode`] writes its JSON into a
+//! [`Body`], loading one stored payload at a time ([`Contents`]), and says in [`Note`]s what the model
+//! can't be shown. A [`Client`] sends the body to an [`Endpoint`], as often as [`retry`] allows, and
+//! hands out the answer as [`StreamEvent`]s while they arrive. [`discover`] finds a server on this
+//! machine.
+//!
+//! One wire format so far: Chat Completions ([`chat`]), which llama.cpp, Ollama and most servers
+//! speak. Nothing here prints, asks, runs tools or reads the environment.
+//!
+//! ```
+//! use jp_conversation::view::Thread;
+//! use jp_llm::{BaseUrl, Body, Capabilities, Client, Contents, Endpoint, Error, Request, StreamEvent, chat};
+//!
+//! async fn answer(thread: &Thread<'_>, contents: &mut dyn Contents) -> Result<String, Error> {
+//!     let endpoint = Endpoint::new("llamacpp", BaseUrl::parse("http://127.0.0.1:8080")?, "qwen3");
+//!     let capabilities = Capabilities { images: true, files: false };
+//!     let request = Request { model: &endpoint.model, system: None, thread, capabilities };
+//!     let (body, _notes) = Body::new(|out| chat::encode(&request, contents, out))?;
+//!
+//!     let client = Client::new(endpoint)?;
+//!     let mut response = client.send(&body, &mut |_retry| {}).await?;
+//!     let mut answer = String::new();
+//!     while let Some(event) = response.next().await? {
+//!         if let StreamEvent::Text(text) = event {
+//!             answer.push_str(&text);
+//!         }
+//!     }
+//!     Ok(answer)
+//! }
+//! ```
+
+mod base_url;
+mod body;
+pub mod chat;
+mod client;
+pub mod discover;
+mod endpoint;
+mod error;
+mod event;
+mod http;
+mod json;
+mod request;
+pub mod retry;
+mod shown;
+pub mod sse;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+mod xml;
+
+pub use base_url::BaseUrl;
+pub use body::Body;
+pub use client::{Client, Response};
+pub use endpoint::{Endpoint, Secret};
+pub use error::{Error, Fault, Server};
+pub use event::{FinishReason, StreamEvent};
+pub use request::{Capabilities, Contents, Note, Request};
+pub use retry::RetryNotice;

@@ -1,0 +1,113 @@
+//! Attached resources as text that a model can tell apart: `<resource uri="…">` … `</resource>`.
+
+use std::io::{self, Write};
+
+use jp_resource::Resource;
+
+/// Writes a resource with its text between the tags.
+///
+/// A text that would close the tag early can't: `</resource`, in whatever case, is written
+/// `<\/resource`.
+pub(crate) fn write_text<C, T>(out: &mut dyn Write, resource: &Resource<C, T>, text: &str) -> io::Result<()> {
+    write_opening(out, resource)?;
+    out.write_all(b"\n")?;
+    write_defused(out, text)?;
+    let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    write!(out, "{newline}</resource>")
+}
+
+/// Writes a resource that can't be shown, with a note in its place.
+pub(crate) fn write_note<C, T>(out: &mut dyn Write, resource: &Resource<C, T>, note: &str) -> io::Result<()> {
+    write_opening(out, resource)?;
+    write_defused(out, note)?;
+    write!(out, "</resource>")
+}
+
+fn write_opening<C, T>(out: &mut dyn Write, resource: &Resource<C, T>) -> io::Result<()> {
+    write!(out, "<resource uri=\"{}\"", escape(&resource.uri))?;
+    if let Some(name) = &resource.name {
+        write!(out, " name=\"{}\"", escape(name))?;
+    }
+    if let Some(mime_type) = &resource.mime_type {
+        write!(out, " mimeType=\"{}\"", escape(mime_type))?;
+    }
+    out.write_all(b">")
+}
+
+/// Escapes an attribute's value (XML 1.0 §2.4, §3.3.3).
+fn escape(value: &str) -> String {
+    let mut escaped = String::with_capacity(value.len());
+    for character in value.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            control if control.is_control() => escaped.push_str(&format!("&#{};", u32::from(control))),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+fn write_defused(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    let mut rest = text;
+    while let Some(index) = find_closing(rest) {
+        out.write_all(&rest.as_bytes()[..=index])?;
+        out.write_all(b"\\")?;
+        rest = &rest[index + 1..];
+    }
+    out.write_all(rest.as_bytes())
+}
+
+fn find_closing(text: &str) -> Option<usize> {
+    const NAME: &str = "resource";
+    let names_resource =
+        |after: &str| after.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME));
+    text.match_indices("</").map(|(index, _)| index).find(|index| names_resource(&text[index + 2..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(resource: &Resource<(), ()>, text: &str) -> String {
+        let mut out = Vec::new();
+        write_text(&mut out, resource, text).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn attributes_are_escaped_and_absent_ones_left_out() {
+        let resource = Resource::new("file:///a&b", ());
+        assert_eq!(written(&resource, "x"), "<resource uri=\"file:///a&amp;b\">\nx\n</resource>");
+        let resource = resource.with_name("\"a\"\n<b>").with_mime_type("text/plain");
+        assert_eq!(
+            written(&resource, "x\n"),
+            "<resource uri=\"file:///a&amp;b\" name=\"&quot;a&quot;&#10;&lt;b&gt;\" mimeType=\"text/plain\">\nx\n</resource>"
+        );
+    }
+
+    #[test]
+    fn closing_tag_in_the_text_is_defused_in_any_case() {
+        let resource = Resource::new("a:b", ());
+        for (text, body) in [
+            ("</resource>", "<\\/resource>"),
+            ("a</ReSource >b</RESOURCE", "a<\\/ReSource >b<\\/RESOURCE"),
+            ("</</resource></resourc", "</<\\/resource></resourc"),
+            ("</rësource>", "</rësource>"),
+        ] {
+            assert_eq!(written(&resource, text), format!("<resource uri=\"a:b\">\n{body}\n</resource>"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn only_the_last_tag_closes(text in "(<|/|\\\\|resource|RESOURCE|é|>){0,20}") {
+            let written = written(&Resource::new("a:b", ()), &text).to_lowercase();
+            prop_assert_eq!(written.find("</resource"), Some(written.len() - "</resource>".len()));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use sha2::{Digest, Sha256};
+
+/// The SHA-256 of a resource's raw bytes.
+///
+/// Written as 64 lower-case hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Checksum([u8; 32]);
+
+/// Whether content is UTF-8 text or arbitrary bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// Valid UTF-8 that is treated as text.
+    Utf8,
+    /// Anything else.
+    Binary,
+}
+
+/// Names content in a blob store: enough to find it, verify it and know its size unread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct BlobRef {
+    /// The SHA-256 of the raw bytes.
+    pub checksum: Checksum,
+    /// Length of the raw bytes.
+    pub size: u64,
+    /// Whether the bytes are text.
+    pub encoding: Encoding,
+}
+
+/// A value that is either here or kept in a blob store.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Payload<T> {
+    /// The value itself.
+    Inline(T),
+    /// Where the value's bytes are kept.
+    Stored(BlobRef),
+}
+
+/// The text is not 64 hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a checksum has 64 hexadecimal digits, not {0:?}")]
+pub struct ParseChecksumError(String);
+
+impl Checksum {
+    /// Computes the checksum of `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// Wraps a digest that was computed elsewhere.
+    #[must_use]
+    pub fn from_bytes(digest: [u8; 32]) -> Self {
+        Self(digest)
+    }
+
+    /// Returns the digest.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// Returns the first 12 digits: enough to tell versions apart on a screen.
+    #[must_use]
+    pub fn short(&self) -> String {
+        let mut hex = self.to_string();
+        hex.truncate(12);
+        hex
+    }
+}
+
+impl fmt::Display for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = [0; 64];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        f.write_str(std::str::from_utf8(&hex).expect("hexadecimal digits are ASCII"))
+    }
+}
+
+impl fmt::Debug for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checksum({self})")
+    }
+}
+
+impl FromStr for Checksum {
+    type Err = ParseChecksumError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ParseChecksumError(text.to_owned());
+        let digits = text.as_bytes();
+        if digits.len() != 64 {
+            return Err(error());
+        }
+        let mut digest = [0; 32];
+        for (byte, pair) in digest.iter_mut().zip(digits.chunks_exact(2)) {
+            let (high, low) = (hex_value(pair[0]), hex_value(pair[1]));
+            *byte = high.zip(low).map(|(high, low)| high << 4 | low).ok_or_else(error)?;
+        }
+        Ok(Self(digest))
+    }
+}
+
+fn hex_value(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+impl Serialize for Checksum {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Checksum {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(de::Error::custom)
+    }
+}
+
+impl BlobRef {
+    /// Names `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8], encoding: Encoding) -> Self {
+        Self { checksum: Checksum::of(bytes), size: bytes.len() as u64, encoding }
+    }
+}
+
+impl<T> Payload<T> {
+    /// Returns the value where it is here.
+    pub fn inline(&self) -> Option<&T> {
+        match self {
+            Self::Inline(value) => Some(value),
+            Self::Stored(_) => None,
+        }
+    }
+
+    /// Returns where the value is kept, where it is not here.
+    pub fn stored(&self) -> Option<BlobRef> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Stored(blob) => Some(*blob),
+        }
+    }
+}
+
+impl<T> From<T> for Payload<T> {
+    fn from(value: T) -> Self {
+        Self::Inline(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksum_reads_what_it_writes() {
+        let checksum = Checksum::of(b"abc");
+        assert_eq!(
+            checksum.to_string(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+        assert_eq!(checksum.to_string().parse(), Ok(checksum));
+        assert_eq!(checksum.to_string().to_uppercase().parse(), Ok(checksum));
+    }
+
+    #[test]
+    fn checksum_refuses_what_is_not_64_digits() {
+        for text in ["", "ba78", &"g".repeat(64), &"é".repeat(32)] {
+            assert!(text.parse::<Checksum>().is_err(), "{text:?}");
+        }
+    }
+}

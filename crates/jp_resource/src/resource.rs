@@ -1,0 +1,140 @@
+use serde_json::{Map, Value};
+
+use crate::{Annotations, BlobRef, Checksum, Payload, ResourceContent};
+
+/// A resolved resource: content with its identity and description.
+///
+/// `uri`, `content`, `mime_type`, `annotations` and `meta` are MCP's and suffice to build one from
+/// anything a server sends; the rest are jp's own and default to `None`. The type parameters say
+/// where content and formatted text are: in memory, unless a conversation holds them ([`Snapshot`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resource<C = ResourceContent, T = String> {
+    /// Canonical URI: with the checksum of the content, the resource's identity.
+    pub uri: String,
+    /// The raw content.
+    pub content: C,
+    /// MIME type of the content, such as `text/x-rust`.
+    pub mime_type: Option<String>,
+    /// MCP's hints.
+    pub annotations: Option<Annotations>,
+    /// MCP's `_meta`, kept as it came.
+    pub meta: Option<Map<String, Value>>,
+    /// Short name: a path from the workspace root, a URL, a note's title, a command line.
+    pub name: Option<String>,
+    /// Title for people; absent, `name` and then `uri` stand in.
+    pub title: Option<String>,
+    /// What the resource is, in a sentence.
+    pub description: Option<String>,
+    /// What a model is shown in place of `content`; never part of the identity.
+    pub formatted: Option<T>,
+}
+
+/// A resource frozen in an event, its content usually in a blob store.
+pub type Snapshot = Resource<Payload<ResourceContent>, Payload<String>>;
+
+impl<C, T> Resource<C, T> {
+    /// Makes a resource of nothing but a URI and content.
+    pub fn new(uri: impl Into<String>, content: C) -> Self {
+        Self {
+            uri: uri.into(),
+            content,
+            mime_type: None,
+            annotations: None,
+            meta: None,
+            name: None,
+            title: None,
+            description: None,
+            formatted: None,
+        }
+    }
+
+    /// Sets the MIME type.
+    #[must_use]
+    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets the short name.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Returns what to call the resource on a screen: title, name or URI.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        self.title.as_deref().or(self.name.as_deref()).unwrap_or(&self.uri)
+    }
+
+    /// Replaces content and formatted text, keeping everything else.
+    pub fn map<D, U>(self, content: impl FnOnce(C) -> D, formatted: impl FnOnce(T) -> U) -> Resource<D, U> {
+        Resource {
+            uri: self.uri,
+            content: content(self.content),
+            mime_type: self.mime_type,
+            annotations: self.annotations,
+            meta: self.meta,
+            name: self.name,
+            title: self.title,
+            description: self.description,
+            formatted: self.formatted.map(formatted),
+        }
+    }
+}
+
+impl Resource {
+    /// Returns the SHA-256 of the raw content; no other field has a part in it.
+    #[must_use]
+    pub fn checksum(&self) -> Checksum {
+        Checksum::of(self.content.as_bytes())
+    }
+}
+
+impl Snapshot {
+    /// Names the content; costs a pass over it where it is inline.
+    #[must_use]
+    pub fn blob_ref(&self) -> BlobRef {
+        match &self.content {
+            Payload::Inline(content) => content.blob_ref(),
+            Payload::Stored(blob) => *blob,
+        }
+    }
+}
+
+impl From<Resource> for Snapshot {
+    fn from(resource: Resource) -> Self {
+        resource.map(Payload::Inline, Payload::Inline)
+    }
+}
+
+impl From<Resource<BlobRef>> for Snapshot {
+    fn from(resource: Resource<BlobRef>) -> Self {
+        resource.map(Payload::Stored, Payload::Inline)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksum_is_of_the_raw_content_alone() {
+        let plain = Resource::<ResourceContent>::new("file:///a", ResourceContent::Text("x".into()));
+        let mut described = plain.clone().with_name("a").with_mime_type("text/plain");
+        described.formatted = Some("something else".into());
+        described.title = Some("A".into());
+        assert_eq!(plain.checksum(), described.checksum());
+    }
+
+    #[test]
+    fn label_prefers_title_then_name_then_uri() {
+        let mut resource = Resource::<ResourceContent>::new("x:y", ResourceContent::Text(String::new()));
+        assert_eq!(resource.label(), "x:y");
+        resource.name = Some("name".into());
+        assert_eq!(resource.label(), "name");
+        resource.title = Some("title".into());
+        assert_eq!(resource.label(), "title");
+    }
+}

@@ -1,0 +1,128 @@
+//! Canonical `file:` and `external:` URIs: what names a file's content.
+//!
+//! Everything here is a pure function over strings. A caller that has a path resolves what only the
+//! file system knows (links, the current directory, the [`true_case`] of a name) and then asks for
+//! the path's [`file_uri`]; a URI that somebody else wrote goes through [`canonical_file_uri`].
+//! Equal files then give equal URIs, byte for byte. [`external_uri`] names a file outside the
+//! workspace without saying where it is.
+//!
+//! Both Unix's and Windows' rules work on every platform: [`PathStyle`] says which are meant.
+//!
+//! ```
+//! use jp_resource::uri::{PathStyle, canonical_file_uri, file_path, file_uri};
+//!
+//! let uri = file_uri("/project/a b/../src/main.rs", PathStyle::Unix)?;
+//! assert_eq!(uri, "file:///project/src/main.rs");
+//! assert_eq!(canonical_file_uri("FILE://localhost/project/%73rc/./main.rs", PathStyle::Unix)?, uri);
+//! assert_eq!(file_path(&uri, PathStyle::Unix)?, "/project/src/main.rs");
+//! # Ok::<(), jp_resource::uri::UriError>(())
+//! ```
+
+mod case;
+mod external;
+mod file;
+mod percent;
+
+pub use case::true_case;
+pub use external::{external_name, external_uri, is_external};
+pub use file::{canonical_file_uri, file_path, file_uri};
+pub use percent::{encode_path, percent_decode, percent_encode_segment};
+
+/// Whose rules a path follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PathStyle {
+    /// `/` separates; every other character is part of a name.
+    Unix,
+    /// `/` and `\` separate; a path starts with a drive (`C:\`) or a server (`\\server\share`).
+    Windows,
+}
+
+/// Why a path has no URI, or a URI no path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UriError {
+    /// The scheme is not `file`.
+    #[error("{0:?} is not a file: URI")]
+    NotFile(String),
+    /// The path does not start at a root: `/`, a drive, a server.
+    #[error("{0:?} does not name an absolute path")]
+    Relative(String),
+    /// The file is on another machine and the path style has no way to say so.
+    #[error("{uri:?} names a file on another machine, {host:?}")]
+    RemoteHost {
+        /// The URI.
+        uri: String,
+        /// The machine it names.
+        host: String,
+    },
+    /// The path names a device (`\\.\COM1`), not a file.
+    #[error("{0:?} names a Windows device, not a file")]
+    Device(String),
+    /// A name holds an encoded separator (`%2F`), which no file's name can.
+    #[error("{0:?} has an encoded path separator inside a file name")]
+    EncodedSeparator(String),
+    /// A path or a decoded URI holds a NUL, which no file's name can.
+    #[error("{0:?} has a NUL in it")]
+    Nul(String),
+    /// The percent-encoded bytes are not UTF-8.
+    #[error("{0:?} does not decode to UTF-8")]
+    NotUtf8(String),
+}
+
+impl PathStyle {
+    /// Returns the style of the platform this was compiled for.
+    #[must_use]
+    pub const fn native() -> Self {
+        if cfg!(windows) { Self::Windows } else { Self::Unix }
+    }
+
+    fn separators(self) -> &'static [char] {
+        match self {
+            Self::Unix => &['/'],
+            Self::Windows => &['/', '\\'],
+        }
+    }
+}
+
+/// Splits a URI at its first `#` (RFC 3986 §3.5) into what names the resource and the fragment.
+#[must_use]
+pub fn split_fragment(uri: &str) -> (&str, Option<&str>) {
+    match uri.split_once('#') {
+        Some((resource, fragment)) => (resource, Some(fragment)),
+        None => (uri, None),
+    }
+}
+
+/// Removes `scheme` and its colon from `uri`; schemes have no case (RFC 3986 §3.1).
+fn strip_scheme<'a>(uri: &'a str, scheme: &str) -> Option<&'a str> {
+    let (found, rest) = uri.split_once(':')?;
+    found.eq_ignore_ascii_case(scheme).then_some(rest)
+}
+
+/// Removes the prefix that takes a Windows path past the Win32 parser: `\\?\C:\x` is `C:\x`,
+/// `\\?\UNC\server\share` is `\\server\share`.
+fn strip_verbatim(path: &str) -> std::borrow::Cow<'_, str> {
+    let Some(rest) = path.strip_prefix(r"\\?\") else { return path.into() };
+    match rest.split_at_checked(4) {
+        Some((unc, share)) if unc.eq_ignore_ascii_case(r"UNC\") => format!(r"\\{share}").into(),
+        _ => rest.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fragment_starts_at_the_first_number_sign() {
+        assert_eq!(split_fragment("file:///a#L10-200"), ("file:///a", Some("L10-200")));
+        assert_eq!(split_fragment("file:///a?q#x#y"), ("file:///a?q", Some("x#y")));
+        assert_eq!(split_fragment("file:///a#"), ("file:///a", Some("")));
+        assert_eq!(split_fragment("file:///a%23b"), ("file:///a%23b", None));
+    }
+
+    #[test]
+    fn native_style_is_the_platforms() {
+        const NATIVE: PathStyle = PathStyle::native();
+        assert_eq!(NATIVE == PathStyle::Windows, cfg!(windows));
+    }
+}

@@ -1,0 +1,224 @@
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+    vec,
+};
+
+use jp_resource::Checksum;
+
+use super::{BlobError, Blobs, SUFFIX, write::TEMPORARY};
+
+/// A blob's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobFile {
+    /// The blob's name.
+    pub checksum: Checksum,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Length of the compressed file.
+    pub length: u64,
+    /// When it was written or last named by a new event.
+    pub modified: SystemTime,
+}
+
+/// How much a store holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlobStatus {
+    /// Number of blobs.
+    pub count: u64,
+    /// Length of their compressed files.
+    pub bytes: u64,
+}
+
+/// All blobs of a store, ordered by checksum. Made by [`Blobs::iter`].
+#[derive(Debug)]
+pub struct BlobFiles {
+    /// Two digits each.
+    shards: vec::IntoIter<PathBuf>,
+    /// Of the shard that is being listed.
+    files: vec::IntoIter<PathBuf>,
+}
+
+impl Blobs {
+    /// Lists the store's blobs, unverified. A store that does not exist has none.
+    pub fn iter(&self) -> Result<BlobFiles, BlobError> {
+        Ok(BlobFiles { shards: shards(&self.directory)?.into_iter(), files: Vec::new().into_iter() })
+    }
+
+    /// Counts the store's blobs.
+    pub fn status(&self) -> Result<BlobStatus, BlobError> {
+        self.iter()?.try_fold(BlobStatus::default(), |status, file| {
+            let bytes = status.bytes + file?.length;
+            Ok(BlobStatus { count: status.count + 1, bytes })
+        })
+    }
+
+    /// Removes temporary files that have not changed for `age`: what writers left that crashed.
+    /// Returns how many there were.
+    pub fn clean_stale_temporaries(&self, age: Duration) -> Result<usize, BlobError> {
+        let mut removed = 0;
+        for shard in shards(&self.directory)? {
+            for path in list(&shard)?.into_iter().filter(|path| is_temporary(path)) {
+                removed += usize::from(remove_stale(&path, age)?);
+            }
+        }
+        Ok(removed)
+    }
+}
+
+impl Iterator for BlobFiles {
+    type Item = Result<BlobFile, BlobError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            for path in self.files.by_ref() {
+                if let Some(file) = blob_file(path).transpose() {
+                    return Some(file);
+                }
+            }
+            match list(&self.shards.next()?) {
+                Ok(files) => self.files = files.into_iter(),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+/// Lists the directories that have blobs.
+fn shards(store: &Path) -> Result<Vec<PathBuf>, BlobError> {
+    let mut shards = list(store)?;
+    shards.retain(|path| file_name(path).is_some_and(|name| name.len() == 2 && is_hexadecimal(name)));
+    Ok(shards)
+}
+
+/// Lists a directory, ordered; one that is absent is empty.
+fn list(directory: &Path) -> Result<Vec<PathBuf>, BlobError> {
+    let entries = || -> io::Result<Vec<PathBuf>> {
+        fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
+    };
+    let mut paths = match entries() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        entries => entries.map_err(BlobError::io("list", directory))?,
+    };
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// Describes a blob's file; `None` where it is something else, or was removed meanwhile.
+fn blob_file(path: PathBuf) -> Result<Option<BlobFile>, BlobError> {
+    let Some(checksum) = checksum(&path) else { return Ok(None) };
+    let metadata = match fs::metadata(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        metadata => metadata.map_err(BlobError::io("examine", &path))?,
+    };
+    let modified = metadata.modified().map_err(BlobError::io("examine", &path))?;
+    Ok(Some(BlobFile { checksum, path, length: metadata.len(), modified }))
+}
+
+/// Reads the checksum off a blob's path.
+fn checksum(path: &Path) -> Option<Checksum> {
+    let rest = file_name(path)?.strip_suffix(SUFFIX)?;
+    let shard = file_name(path.parent()?)?;
+    let digits = format!("{shard}{rest}");
+    if is_hexadecimal(&digits) { digits.parse().ok() } else { None }
+}
+
+fn remove_stale(path: &Path, age: Duration) -> Result<bool, BlobError> {
+    let remove = || -> io::Result<bool> {
+        let stale = fs::metadata(path)?.modified()?.elapsed().is_ok_and(|elapsed| elapsed >= age);
+        if stale {
+            fs::remove_file(path)?;
+        }
+        Ok(stale)
+    };
+    match remove() {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        result => result.map_err(BlobError::io("remove", path)),
+    }
+}
+
+fn is_temporary(path: &Path) -> bool {
+    file_name(path).is_some_and(|name| name.starts_with(TEMPORARY))
+}
+
+fn is_hexadecimal(digits: &str) -> bool {
+    digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn file_name(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_resource::Encoding;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    fn store(contents: &[&[u8]]) -> (tempfile::TempDir, Blobs) {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(directory.path());
+        let batch = blobs.batch();
+        for content in contents {
+            batch.put(content, Encoding::Utf8).unwrap();
+        }
+        batch.commit().unwrap();
+        (directory, blobs)
+    }
+
+    #[test]
+    fn blobs_are_listed_by_checksum() {
+        let (_directory, blobs) = store(&[b"a", b"b", b"c"]);
+        let mut expected = [b"a", b"b", b"c"].map(|content| Checksum::of(content));
+        expected.sort();
+        let files: Vec<BlobFile> = blobs.iter().unwrap().map(Result::unwrap).collect();
+        assert_eq!(files.iter().map(|file| file.checksum).collect::<Vec<_>>(), expected);
+        assert!(files.iter().all(|file| file.path == blobs.path(&file.checksum)));
+        let bytes = files.iter().map(|file| file.length).sum();
+        assert_eq!(blobs.status().unwrap(), BlobStatus { count: 3, bytes });
+    }
+
+    #[test]
+    fn other_files_are_passed_over() {
+        let (directory, blobs) = store(&[b"a"]);
+        let shard = blobs.path(&Checksum::of(b"a")).parent().unwrap().to_owned();
+        fs::create_dir(directory.path().join("zz")).unwrap();
+        for path in [directory.path().join("notes"), shard.join("x.blob.gz"), shard.join(".tmp-1-1")] {
+            fs::write(path, "").unwrap();
+        }
+        assert_eq!(blobs.status().unwrap().count, 1);
+    }
+
+    #[test]
+    fn absent_store_is_empty() {
+        let blobs = Blobs::open("/nonexistent");
+        assert_eq!(blobs.status().unwrap(), BlobStatus::default());
+        assert_eq!(blobs.clean_stale_temporaries(HOUR).unwrap(), 0);
+    }
+
+    #[test]
+    fn stale_temporaries_are_removed_and_running_writers_spared() {
+        let (_directory, blobs) = store(&[b"a"]);
+        let [crashed, running] = [blobs.batch(), blobs.batch()];
+        crashed.put(b"crashed", Encoding::Utf8).unwrap();
+        let temporary = temporaries(&blobs).remove(0);
+        let file = fs::File::options().write(true).open(&temporary).unwrap();
+        file.set_modified(SystemTime::now() - 2 * HOUR).unwrap();
+        running.put(b"running", Encoding::Utf8).unwrap();
+
+        assert_eq!(blobs.clean_stale_temporaries(HOUR).unwrap(), 1);
+        assert!(!temporary.exists());
+        assert_eq!(running.commit().unwrap().written, 1);
+        assert_eq!(blobs.status().unwrap().count, 2);
+    }
+
+    fn temporaries(blobs: &Blobs) -> Vec<PathBuf> {
+        let shards = shards(blobs.directory()).unwrap();
+        let files = shards.iter().flat_map(|shard| list(shard).unwrap());
+        files.filter(|path| is_temporary(path)).collect()
+    }
+}

@@ -1,0 +1,265 @@
+use std::{
+    collections::BTreeMap,
+    ops::Range,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+};
+
+use jp_resource::BlobRef;
+
+use super::{BlobError, Blobs};
+
+/// Blobs in the order asked for, read ahead by two threads.
+///
+/// Holds about 8 MB, and one blob however large. Dropping it stops the threads after the few blobs
+/// that each is at. Made by [`Blobs::read_ahead`].
+#[derive(Debug)]
+pub struct ReadAhead {
+    shared: Arc<Shared>,
+    /// Index of the blob to return next.
+    position: usize,
+    workers: Vec<JoinHandle<()>>,
+}
+
+impl Blobs {
+    /// Reads and verifies many blobs, in order, without holding all of them.
+    pub fn read_ahead(&self, blobs: impl IntoIterator<Item = BlobRef>) -> ReadAhead {
+        let shared = Arc::new(Shared {
+            store: self.clone(),
+            blobs: blobs.into_iter().collect(),
+            state: Mutex::default(),
+            room: Condvar::new(),
+            arrival: Condvar::new(),
+        });
+        let count = WORKERS.min(shared.blobs.len().saturating_sub(1));
+        let workers = (0..count).filter_map(|_| spawn(&shared)).collect();
+        ReadAhead { shared, position: 0, workers }
+    }
+}
+
+impl Iterator for ReadAhead {
+    type Item = Result<Vec<u8>, BlobError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let blob = self.shared.blobs.get(self.position)?;
+        let position = self.position;
+        self.position += 1;
+        match self.shared.take(position) {
+            Taken::Read(content) => Some(content),
+            Taken::Unclaimed => Some(self.shared.store.read(blob)),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.shared.blobs.len() - self.position;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for ReadAhead {}
+
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        self.shared.state().claimed = self.shared.blobs.len();
+        self.shared.room.notify_all();
+        for worker in self.workers.drain(..) {
+            _ = worker.join();
+        }
+    }
+}
+
+const WORKERS: usize = 2;
+/// Nobody reads ahead while this many bytes wait to be taken.
+const FULL: u64 = 8 << 20;
+/// A worker takes small blobs in runs, as handing over each costs more than reading it.
+const RUN_BLOBS: usize = 16;
+const RUN_BYTES: u64 = 64 << 10;
+
+#[derive(Debug)]
+struct Shared {
+    store: Blobs,
+    blobs: Vec<BlobRef>,
+    state: Mutex<State>,
+    /// Workers wait here while enough is read.
+    room: Condvar,
+    /// The consumer waits here for the blob that is next.
+    arrival: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Blobs below this index were given to a worker or to the consumer.
+    claimed: usize,
+    /// What was read and not taken, by index.
+    read: BTreeMap<usize, Result<Vec<u8>, BlobError>>,
+    /// Weight of all that workers claimed and the consumer has not taken.
+    ahead: u64,
+    /// Index the consumer waits for; spares a system call where it doesn't.
+    awaited: Option<usize>,
+    waiting_workers: usize,
+}
+
+/// What [`Shared::take`] found.
+enum Taken {
+    Read(Result<Vec<u8>, BlobError>),
+    /// No worker has come that far; the consumer has claimed it.
+    Unclaimed,
+}
+
+/// Starts a worker. Where the system refuses, the consumer reads by itself.
+fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    let work = move || {
+        while let Some(run) = shared.claim() {
+            let contents = shared.blobs[run.clone()].iter().map(|blob| shared.store.read(blob)).collect();
+            shared.deliver(run, contents);
+        }
+    };
+    thread::Builder::new().name("read ahead".into()).spawn(work).ok()
+}
+
+/// Counts the blobs that a worker takes at once, and what they weigh.
+fn run(blobs: &[BlobRef]) -> (usize, u64) {
+    let mut size = 0;
+    for (count, blob) in blobs.iter().enumerate() {
+        if count == RUN_BLOBS || size >= RUN_BYTES {
+            return (count, size);
+        }
+        size += weight(blob);
+    }
+    (blobs.len(), size)
+}
+
+/// What a blob counts for while it waits. A recorded size can be anything until the blob is read.
+fn weight(blob: &BlobRef) -> u64 {
+    blob.size.min(FULL)
+}
+
+impl Shared {
+    /// Gives a worker its next blobs, as soon as there is room; `None` when all are given out.
+    fn claim(&self) -> Option<Range<usize>> {
+        let mut state = self.state();
+        while state.ahead >= FULL && state.claimed < self.blobs.len() {
+            state.waiting_workers += 1;
+            state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.waiting_workers -= 1;
+        }
+        let (count, size) = run(&self.blobs[state.claimed..]);
+        let start = state.claimed;
+        state.claimed += count;
+        state.ahead += size;
+        (count > 0).then_some(start..start + count)
+    }
+
+    fn deliver(&self, run: Range<usize>, contents: Vec<Result<Vec<u8>, BlobError>>) {
+        let mut state = self.state();
+        if state.awaited.is_some_and(|index| run.contains(&index)) {
+            self.arrival.notify_one();
+        }
+        state.read.extend(run.zip(contents));
+    }
+
+    fn take(&self, index: usize) -> Taken {
+        let mut state = self.state();
+        if state.claimed == index {
+            state.claimed += 1;
+            return Taken::Unclaimed;
+        }
+        loop {
+            if let Some(content) = state.read.remove(&index) {
+                self.free(&mut state, weight(&self.blobs[index]));
+                return Taken::Read(content);
+            }
+            state.awaited = Some(index);
+            state = self.arrival.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.awaited = None;
+        }
+    }
+
+    /// Accounts for a blob that was taken. Workers sleep on until there is room for more than a few.
+    fn free(&self, state: &mut State, size: u64) {
+        state.ahead -= size;
+        if state.waiting_workers > 0 && state.ahead < FULL / 2 {
+            self.room.notify_all();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_resource::{Checksum, Encoding};
+
+    use super::*;
+
+    fn store(contents: impl IntoIterator<Item = Vec<u8>>) -> (tempfile::TempDir, Blobs, Vec<BlobRef>) {
+        let directory = tempfile::tempdir().unwrap();
+        let blobs = Blobs::open(directory.path());
+        let batch = blobs.batch();
+        let refs = contents.into_iter().map(|content| batch.put(&content, Encoding::Binary).unwrap());
+        let refs = refs.collect();
+        batch.commit().unwrap();
+        (directory, blobs, refs)
+    }
+
+    #[test]
+    fn blobs_come_in_the_order_asked_for() {
+        let (_directory, blobs, mut refs) = store((0..500).map(|number| vec![number as u8; number * 40]));
+        refs.reverse();
+        refs.extend_from_within(..10);
+        let mut reading = blobs.read_ahead(refs.clone());
+        assert_eq!(reading.len(), 510);
+        for blob in &refs {
+            assert_eq!(Checksum::of(&reading.next().unwrap().unwrap()), blob.checksum);
+        }
+        assert!(reading.next().is_none());
+        assert!(reading.next().is_none());
+    }
+
+    #[test]
+    fn what_is_read_ahead_is_bounded() {
+        let (_directory, blobs, refs) = store((0..12).map(|number| vec![number; 3 << 20]));
+        let mut reading = blobs.read_ahead(refs);
+        let mut count = 0;
+        while let Some(content) = reading.next() {
+            assert_eq!(content.unwrap(), vec![count; 3 << 20]);
+            count += 1;
+            assert!(reading.shared.state().ahead < FULL + (3 << 20));
+        }
+        assert_eq!(count, 12);
+        assert_eq!(reading.shared.state().ahead, 0);
+    }
+
+    #[test]
+    fn damaged_blob_is_an_error_in_its_place() {
+        let (_directory, blobs, refs) = store((0..20).map(|number| vec![number; 100]));
+        std::fs::remove_file(blobs.path(&refs[7].checksum)).unwrap();
+        let failed: Vec<bool> = blobs.read_ahead(refs).map(|content| content.is_err()).collect();
+        assert_eq!(failed, (0..20).map(|number| number == 7).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn recorded_size_beyond_reason_is_only_an_error() {
+        let (_directory, blobs, mut refs) = store((0..20).map(|number| vec![number; 100]));
+        refs.iter_mut().for_each(|blob| blob.size = u64::MAX);
+        assert!(blobs.read_ahead(refs).all(|content| content.is_err()));
+    }
+
+    #[test]
+    fn dropping_stops_the_workers() {
+        let (_directory, blobs, refs) = store((0..8).map(|number| vec![number; 3 << 20]));
+        for taken in 0..4 {
+            let mut reading = blobs.read_ahead(refs.clone());
+            assert_eq!(reading.by_ref().take(taken).count(), taken);
+            drop(reading);
+        }
+    }
+
+    #[test]
+    fn nothing_asked_for_is_nothing() {
+        assert!(Blobs::open("/nonexistent").read_ahead([]).next().is_none());
+    }
+}

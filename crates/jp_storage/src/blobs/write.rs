@@ -1,0 +1,512 @@
+use std::{
+    collections::HashMap,
+    fs::{File, Metadata},
+    hash::{BuildHasher, RandomState},
+    io::{self, Write},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use jp_resource::{BlobRef, Checksum, Encoding, ResourceContent};
+
+use super::{BlobError, Blobs, blob_name, directory::Directory, gzip};
+
+/// Content on its way into a store.
+///
+/// [`put`](Self::put) writes under temporary names and may be called from several threads;
+/// [`commit`](Self::commit) makes all of it durable and gives it its names. Dropped without a
+/// commit, it removes what it wrote. Memory: about 50 bytes a blob, and a file's compressed bytes
+/// while it is written.
+#[derive(Debug)]
+pub struct Batch {
+    blobs: Blobs,
+    directory: OnceLock<Directory>,
+    /// Distinguishes the temporary names of this batch.
+    id: u64,
+    state: Mutex<State>,
+}
+
+/// What a [`Batch`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CommitReport {
+    /// Blobs that were new.
+    pub written: usize,
+    /// Blobs that the store had.
+    pub reused: usize,
+    /// Length of the new files.
+    pub bytes: u64,
+}
+
+/// What a batch has seen of a blob.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    /// Being written, in the store already, or committed.
+    Settled,
+    /// Complete under the temporary name with this number.
+    Staged(u32),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    entries: HashMap<Checksum, Entry>,
+    next_number: u32,
+    failed: bool,
+    /// Whether a reused blob got its name so recently that the name may not be on disk.
+    recent: bool,
+    report: CommitReport,
+}
+
+impl Blobs {
+    /// Starts adding content. Does no I/O.
+    #[must_use]
+    pub fn batch(&self) -> Batch {
+        Batch {
+            blobs: self.clone(),
+            directory: OnceLock::new(),
+            id: RandomState::new().hash_one(std::process::id()),
+            state: Mutex::default(),
+        }
+    }
+}
+
+impl Batch {
+    /// Adds `content`, and names it.
+    ///
+    /// Content that the batch has, or that the store has whole, is not written; its file's
+    /// modification time is brought up to date so that garbage collection spares it.
+    pub fn put(&self, content: &[u8], encoding: Encoding) -> Result<BlobRef, BlobError> {
+        let blob = BlobRef::of(content, encoding);
+        if self.begin(&blob) {
+            self.store(&blob, content).inspect_err(|_| self.state().failed = true)?;
+        }
+        Ok(blob)
+    }
+
+    /// Adds resource content, and names it.
+    pub fn put_content(&self, content: &ResourceContent) -> Result<BlobRef, BlobError> {
+        self.put(content.as_bytes(), content.encoding())
+    }
+
+    /// Returns whether the batch or the store has `blob`, and keeps it from garbage collection.
+    ///
+    /// For content that is known unread. Where the answer is no, the caller has to
+    /// [`put`](Self::put) it.
+    pub fn reuse(&self, blob: &BlobRef) -> Result<bool, BlobError> {
+        if self.state().entries.contains_key(&blob.checksum) {
+            return Ok(true);
+        }
+        let kept = self.keep(blob)?;
+        if kept && self.begin(blob) {
+            self.state().report.reused += 1;
+        }
+        Ok(kept)
+    }
+
+    /// Makes everything durable and gives it its names.
+    ///
+    /// Two syncs of the file system: the first brings the content to disk before any name does, the
+    /// second the names, so that an event may name the blobs as soon as this returns. Where nothing
+    /// was written nothing is synced, unless another process may have named a reused blob just now
+    /// and the sync of an event would not bring that name with it. Where it fails, blobs that have
+    /// their name by then keep it; they are whole.
+    pub fn commit(self) -> Result<CommitReport, BlobError> {
+        let mut state = self.state();
+        if state.failed {
+            return Err(BlobError::Incomplete { path: self.blobs.directory().to_owned() });
+        }
+        if state.report.written > 0 {
+            self.sync_content()?;
+            self.rename_all(&mut state)?;
+            self.sync_names(&state)?;
+        } else if state.recent && !self.directory()?.orders_names() {
+            self.sync_names(&state)?;
+        }
+        Ok(state.report)
+    }
+
+    /// Registers `blob`; returns whether the caller is the one to store it.
+    fn begin(&self, blob: &BlobRef) -> bool {
+        let mut state = self.state();
+        let new = !state.entries.contains_key(&blob.checksum);
+        if new {
+            state.entries.insert(blob.checksum, Entry::Settled);
+        }
+        new
+    }
+
+    fn store(&self, blob: &BlobRef, content: &[u8]) -> Result<(), BlobError> {
+        if self.keep(blob)? {
+            self.state().report.reused += 1;
+            return Ok(());
+        }
+        let (number, length) = gzip::with_compressed(content, |file| {
+            self.write(&blob.checksum, file).map(|number| (number, file.len()))
+        })?;
+        self.state().stage(blob, number, length);
+        Ok(())
+    }
+
+    /// Returns whether the store has `blob` whole, and brings its modification time up to date.
+    ///
+    /// A file that this user may not touch counts as absent: writing it again makes it ours.
+    fn keep(&self, blob: &BlobRef) -> Result<bool, BlobError> {
+        match self.directory()?.open_file(&blob_name(&blob.checksum)) {
+            Ok(file) => {
+                let kept = keep_file(&file, blob.size).unwrap_or(Kept::No);
+                self.state().recent |= kept == Kept::Recent;
+                Ok(kept != Kept::No)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(BlobError::io("open", self.blobs.path(&blob.checksum))(error)),
+        }
+    }
+
+    /// Writes a blob's file under a temporary name, and returns the name's number.
+    fn write(&self, checksum: &Checksum, bytes: &[u8]) -> Result<u32, BlobError> {
+        let directory = self.directory()?;
+        let number = self.state().number();
+        let name = self.temporary_name(checksum, number);
+        let failed = |action| BlobError::io(action, self.blobs.directory().join(&name));
+        let mut file = directory.create(&name).map_err(failed("create"))?;
+        if let Err(error) = write_file(&mut file, bytes) {
+            drop(file);
+            _ = directory.remove(&name);
+            return Err(failed("write")(error));
+        }
+        Ok(number)
+    }
+
+    fn rename_all(&self, state: &mut State) -> Result<(), BlobError> {
+        let directory = self.directory()?;
+        for (checksum, entry) in &mut state.entries {
+            if let Entry::Staged(number) = *entry {
+                directory
+                    .rename(&self.temporary_name(checksum, number), &blob_name(checksum))
+                    .map_err(BlobError::io("create", self.blobs.path(checksum)))?;
+                *entry = Entry::Settled;
+            }
+        }
+        Ok(())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sync_content(&self) -> Result<(), BlobError> {
+        self.sync_file_system()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sync_names(&self, _state: &State) -> Result<(), BlobError> {
+        self.sync_file_system()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn sync_file_system(&self) -> Result<(), BlobError> {
+        self.directory()?.sync_file_system().map_err(BlobError::io("sync", self.blobs.directory()))
+    }
+
+    /// Has nothing left to do: each file was synced when it was written.
+    #[cfg(not(target_os = "linux"))]
+    fn sync_content(&self) -> Result<(), BlobError> {
+        Ok(())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn sync_names(&self, state: &State) -> Result<(), BlobError> {
+        let shards: std::collections::BTreeSet<String> =
+            state.entries.keys().map(|checksum| blob_name(checksum)[..2].to_owned()).collect();
+        for name in shards.iter().map(String::as_str).chain([""]) {
+            let path = self.blobs.directory().join(name);
+            self.directory()?.sync_names(name).map_err(BlobError::io("sync", path))?;
+        }
+        Ok(())
+    }
+
+    /// Opens the store's directory once, making it where it is absent.
+    fn directory(&self) -> Result<&Directory, BlobError> {
+        if self.directory.get().is_none() {
+            let path = self.blobs.directory();
+            let directory = Directory::open_or_create(path).map_err(BlobError::io("open", path))?;
+            _ = self.directory.set(directory);
+        }
+        Ok(self.directory.get().expect("it was set above"))
+    }
+
+    fn temporary_name(&self, checksum: &Checksum, number: u32) -> String {
+        let mut name = blob_name(checksum);
+        name.truncate("ab/".len());
+        name + TEMPORARY + &format!("{:016x}-{number:x}", self.id)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        let Some(directory) = self.directory.get() else { return };
+        for (checksum, entry) in &self.state().entries {
+            if let Entry::Staged(number) = *entry {
+                _ = directory.remove(&self.temporary_name(checksum, number));
+            }
+        }
+    }
+}
+
+impl State {
+    fn stage(&mut self, blob: &BlobRef, number: u32, length: usize) {
+        self.entries.insert(blob.checksum, Entry::Staged(number));
+        self.report.written += 1;
+        self.report.bytes += length as u64;
+    }
+
+    fn number(&mut self) -> u32 {
+        self.next_number += 1;
+        self.next_number
+    }
+}
+
+/// Start of the names of files that are not complete yet.
+pub(super) const TEMPORARY: &str = ".tmp-";
+
+/// Younger modification times are left alone: garbage collection spares files for an hour.
+const FRESH: Duration = Duration::from_secs(10 * 60);
+
+/// A writer needs less time from naming a blob to having the name on disk.
+const NAMING: Duration = Duration::from_secs(60);
+
+/// Whether a file can be reused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kept {
+    /// It does not look whole.
+    No,
+    /// It got its name a while ago.
+    Old,
+    /// It got its name just now.
+    Recent,
+}
+
+/// Brings a file's modification time up to date if it looks whole.
+///
+/// What a crash leaves of a file is cut short or zero at the end, so the size stated there is enough.
+fn keep_file(file: &File, size: u64) -> io::Result<Kept> {
+    let metadata = file.metadata()?;
+    let length = metadata.len();
+    let whole = gzip::is_plausible(length, size) && read_stated_size(file, length)? == size as u32;
+    if !whole {
+        return Ok(Kept::No);
+    }
+    if !is_within(metadata.modified()?, FRESH) {
+        file.set_modified(SystemTime::now())?;
+    }
+    Ok(if is_within(named(&metadata)?, NAMING) { Kept::Recent } else { Kept::Old })
+}
+
+fn is_within(time: SystemTime, age: Duration) -> bool {
+    time.elapsed().is_ok_and(|elapsed| elapsed < age)
+}
+
+/// Returns when a file got its name, or later: when anything but its content last changed.
+#[cfg(unix)]
+fn named(metadata: &Metadata) -> io::Result<SystemTime> {
+    let seconds = std::os::unix::fs::MetadataExt::ctime(metadata).unsigned_abs();
+    Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+#[cfg(not(unix))]
+fn named(metadata: &Metadata) -> io::Result<SystemTime> {
+    metadata.modified()
+}
+
+/// Reads the content's length modulo 2³² from the end of a file.
+fn read_stated_size(file: &File, length: u64) -> io::Result<u32> {
+    let mut last = [0; 4];
+    read_exact_at(file, &mut last, length - 4)?;
+    Ok(gzip::stated_size(last))
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(not(unix))]
+fn read_exact_at(mut file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    io::Seek::seek(&mut file, io::SeekFrom::Start(offset))?;
+    io::Read::read_exact(&mut file, buffer)
+}
+
+fn write_file(file: &mut File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    if cfg!(not(target_os = "linux")) {
+        file.sync_all()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::PathBuf, thread};
+
+    use super::*;
+
+    struct Store {
+        blobs: Blobs,
+        _directory: tempfile::TempDir,
+    }
+
+    impl Store {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            Self { blobs: Blobs::open(directory.path().join("a/blobs")), _directory: directory }
+        }
+
+        fn add(&self, content: &[u8]) -> (BlobRef, CommitReport) {
+            let batch = self.blobs.batch();
+            let blob = batch.put(content, Encoding::Binary).unwrap();
+            (blob, batch.commit().unwrap())
+        }
+
+        /// Lists every file, complete or not.
+        fn files(&self) -> Vec<PathBuf> {
+            let shards = fs::read_dir(self.blobs.directory()).into_iter().flatten();
+            shards
+                .flat_map(|shard| fs::read_dir(shard.unwrap().path()).unwrap())
+                .map(|file| file.unwrap().path())
+                .collect()
+        }
+    }
+
+    fn set_age(path: &std::path::Path, age: Duration) {
+        File::options().write(true).open(path).unwrap().set_modified(SystemTime::now() - age).unwrap();
+    }
+
+    fn age(path: &std::path::Path) -> Duration {
+        fs::metadata(path).unwrap().modified().unwrap().elapsed().unwrap_or_default()
+    }
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn committed_content_is_read_back() {
+        let store = Store::new();
+        for content in [&b""[..], b"x", b"some text", &[7; 100_000]] {
+            let (blob, report) = store.add(content);
+            assert_eq!(blob, BlobRef::of(content, Encoding::Binary));
+            assert_eq!((report.written, report.reused), (1, 0));
+            assert_eq!(report.bytes, fs::metadata(store.blobs.path(&blob.checksum)).unwrap().len());
+            assert_eq!(store.blobs.read(&blob).unwrap(), content);
+        }
+    }
+
+    #[test]
+    fn uncommitted_content_leaves_nothing() {
+        let store = Store::new();
+        let batch = store.blobs.batch();
+        let blob = batch.put(b"content", Encoding::Utf8).unwrap();
+        assert_eq!(store.files().len(), 1);
+        assert!(matches!(store.blobs.read(&blob), Err(BlobError::Missing { .. })));
+        drop(batch);
+        assert_eq!(store.files(), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn untouched_batch_makes_no_directory() {
+        let store = Store::new();
+        assert_eq!(store.blobs.batch().commit().unwrap(), CommitReport::default());
+        assert!(!store.blobs.directory().exists());
+    }
+
+    #[test]
+    fn equal_content_from_several_threads_is_written_once() {
+        let store = Store::new();
+        let batch = store.blobs.batch();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for number in 0..100 {
+                        batch.put(format!("content {number}").as_bytes(), Encoding::Utf8).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(store.files().len(), 100);
+        assert_eq!(batch.commit().unwrap().written, 100);
+        assert_eq!(store.blobs.status().unwrap().count, 100);
+    }
+
+    #[test]
+    fn batches_that_overlap_in_time_may_hold_equal_content() {
+        let store = Store::new();
+        let batches = [store.blobs.batch(), store.blobs.batch()];
+        for batch in &batches {
+            batch.put(b"content", Encoding::Utf8).unwrap();
+        }
+        for batch in batches {
+            assert_eq!(batch.commit().unwrap().written, 1);
+        }
+        assert_eq!(store.files(), [store.blobs.path(&Checksum::of(b"content"))]);
+    }
+
+    #[test]
+    fn stored_content_is_not_written_again_but_freshened() {
+        let store = Store::new();
+        let (blob, _) = store.add(b"content");
+        let path = store.blobs.path(&blob.checksum);
+        set_age(&path, HOUR);
+        assert_eq!(store.add(b"content").1, CommitReport { reused: 1, ..CommitReport::default() });
+        assert!(age(&path) < FRESH);
+    }
+
+    #[test]
+    fn known_blob_is_reused_unread_and_freshened() {
+        let store = Store::new();
+        let (blob, _) = store.add(b"content");
+        let path = store.blobs.path(&blob.checksum);
+        set_age(&path, HOUR);
+        let batch = store.blobs.batch();
+        assert!(batch.reuse(&blob).unwrap());
+        assert!(batch.reuse(&blob).unwrap());
+        assert!(!batch.reuse(&BlobRef::of(b"other", Encoding::Utf8)).unwrap());
+        assert!(age(&path) < FRESH);
+        assert_eq!(batch.commit().unwrap(), CommitReport { reused: 1, ..CommitReport::default() });
+    }
+
+    #[test]
+    fn torn_file_is_replaced() {
+        let store = Store::new();
+        let content = "some text that is long enough to be torn ".repeat(100);
+        let (blob, _) = store.add(content.as_bytes());
+        let path = store.blobs.path(&blob.checksum);
+        let whole = fs::read(&path).unwrap();
+        let mut zeroed = whole.clone();
+        zeroed[20..].fill(0);
+        for torn in [&b""[..], &whole[..5], &whole[..whole.len() - 1], &zeroed] {
+            fs::write(&path, torn).unwrap();
+            assert!(!store.blobs.batch().reuse(&blob).unwrap());
+            assert_eq!(store.add(content.as_bytes()).1.written, 1);
+            assert_eq!(fs::read(&path).unwrap(), whole);
+        }
+    }
+
+    #[test]
+    fn failed_write_names_the_path_and_prevents_the_commit() {
+        let store = Store::new();
+        fs::create_dir_all(store.blobs.directory()).unwrap();
+        let shard = store.blobs.path(&Checksum::of(b"content")).parent().unwrap().to_owned();
+        fs::write(&shard, "in the way").unwrap();
+
+        let batch = store.blobs.batch();
+        let error = batch.put(b"content", Encoding::Utf8).unwrap_err();
+        assert!(error.to_string().contains(shard.to_str().unwrap()), "{error}");
+        assert!(matches!(batch.commit(), Err(BlobError::Incomplete { .. })));
+    }
+
+    #[test]
+    fn store_that_cannot_be_made_is_an_error() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let blobs = Blobs::open(file.path().join("blobs"));
+        let error = blobs.batch().put(b"content", Encoding::Utf8).unwrap_err();
+        assert_eq!(error.to_string(), format!("open {}", blobs.directory().display()));
+    }
+}

@@ -1,0 +1,221 @@
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use jp_conversation::{Event, EventError, Stream};
+use serde_json::Value;
+
+use crate::{
+    ConversationId, Metadata, Places,
+    events::parse::{self, ParseError, Parsed},
+    legacy,
+};
+
+/// A conversation as it was read.
+#[derive(Debug)]
+pub struct Conversation {
+    /// Its id.
+    pub id: ConversationId,
+    /// Where it is.
+    pub directory: PathBuf,
+    /// Title and times.
+    pub metadata: Metadata,
+    /// The events.
+    pub stream: Stream,
+    /// Configuration that an older version kept in a file of its own.
+    pub base_config: Option<Value>,
+    /// What was found amiss and read all the same.
+    pub warnings: Vec<String>,
+    pub(crate) form: Form,
+}
+
+/// What the file needs before something can be appended to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Nothing.
+    Current,
+    /// Its torn end set aside.
+    Torn,
+    /// Rewriting in the current format.
+    Older,
+}
+
+/// A conversation that can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file can't be opened or read.
+    #[error("read {path}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The events file is no array of events.
+    #[error("read the events in {path}")]
+    Events {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: ParseError,
+    },
+    /// Another JSON file of the conversation is damaged.
+    #[error("read {path}")]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: serde_json::Error,
+    },
+}
+
+/// Events as text and as values, with what there is to say about them.
+pub(crate) struct ReadEvents {
+    /// The JSON of each event in the current format; places as on disk.
+    pub lines: Vec<String>,
+    /// Where the whole events end, and what follows, where the file is torn.
+    pub torn: Option<std::ops::Range<usize>>,
+    pub warnings: Vec<String>,
+    pub form: Form,
+}
+
+pub(crate) const EVENTS: &str = "events.json";
+pub(crate) const METADATA: &str = "metadata.json";
+const BASE_CONFIG: &str = "base_config.json";
+
+/// Reads the conversation in `directory`.
+pub(crate) fn read(directory: &Path, id: ConversationId, places: &Places) -> Result<Conversation, ReadError> {
+    let path = directory.join(EVENTS);
+    let bytes = read_file(&path)?;
+    let parsed = parse_events(&path, &bytes)?;
+    let (stream, form, mut warnings) = if parsed.events.first().is_some_and(|event| legacy::is_older(event)) {
+        let read = convert(&path, &bytes, &parsed)?;
+        let stream = stream_of_lines(&path, &read.lines, places)?;
+        (stream, read.form, read.warnings)
+    } else {
+        (stream_of_file(&path, &bytes, &parsed, places)?, form_of(&parsed), torn_warning(&path, &parsed))
+    };
+    let metadata = read_metadata(directory, &mut warnings)?;
+    let base_config = read_json(&directory.join(BASE_CONFIG))?;
+    Ok(Conversation { id, directory: directory.to_owned(), metadata, stream, base_config, warnings, form })
+}
+
+/// Reads the events in `directory` as lines of JSON in the current format.
+pub(crate) fn read_lines(directory: &Path) -> Result<ReadEvents, ReadError> {
+    let path = directory.join(EVENTS);
+    let bytes = read_file(&path)?;
+    let parsed = parse_events(&path, &bytes)?;
+    if parsed.events.first().is_some_and(|event| legacy::is_older(event)) {
+        return convert(&path, &bytes, &parsed);
+    }
+    Ok(ReadEvents {
+        lines: parsed.events.iter().map(ToString::to_string).collect(),
+        form: form_of(&parsed),
+        warnings: torn_warning(&path, &parsed),
+        torn: parsed.torn,
+    })
+}
+
+fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents, ReadError> {
+    let mut values = Vec::with_capacity(parsed.events.len());
+    for event in &parsed.events {
+        values.push(serde_json::from_str(event).map_err(|error| event_error(path, bytes, event, &error.into()))?);
+    }
+    let converted = legacy::convert(values);
+    let mut warnings = torn_warning(path, parsed);
+    warnings.extend(converted.warnings.iter().map(|warning| format!("{}: {warning}", path.display())));
+    Ok(ReadEvents {
+        lines: converted.events.iter().map(Value::to_string).collect(),
+        torn: parsed.torn.clone(),
+        warnings,
+        form: Form::Older,
+    })
+}
+
+fn form_of(parsed: &Parsed<'_>) -> Form {
+    if parsed.torn.is_some() { Form::Torn } else { Form::Current }
+}
+
+fn torn_warning(path: &Path, parsed: &Parsed<'_>) -> Vec<String> {
+    let warning = |torn: &std::ops::Range<usize>| {
+        let (path, events, bytes) = (path.display(), parsed.events.len(), torn.len());
+        format!("{path} was cut off after event {events}: its last {bytes} bytes are no event and are left out")
+    };
+    parsed.torn.iter().map(warning).collect()
+}
+
+fn stream_of_file(
+    path: &Path,
+    bytes: &[u8],
+    parsed: &Parsed<'_>,
+    places: &Places,
+) -> Result<Stream, ReadError> {
+    let mut events = Vec::with_capacity(parsed.events.len());
+    for text in &parsed.events {
+        let mut event = Event::from_json(text).map_err(|error| event_error(path, bytes, text, &error))?;
+        event.rewrite_places(|place| places.read(place));
+        events.push(event);
+    }
+    Ok(Stream::from_events(events))
+}
+
+fn stream_of_lines(path: &Path, lines: &[String], places: &Places) -> Result<Stream, ReadError> {
+    let mut events = Vec::with_capacity(lines.len());
+    for (index, line) in lines.iter().enumerate() {
+        let mut event = Event::from_json(line).map_err(|error| ReadError::Events {
+            path: path.to_owned(),
+            source: ParseError { reason: format!("event {}: {error}", index + 1), line: index + 1, column: 1 },
+        })?;
+        event.rewrite_places(|place| places.read(place));
+        events.push(event);
+    }
+    Ok(Stream::from_events(events))
+}
+
+/// Says where in the file a mistake inside one event is.
+fn event_error(path: &Path, bytes: &[u8], event: &str, error: &EventError) -> ReadError {
+    let text = std::str::from_utf8(bytes).unwrap_or_default();
+    let start = if text.is_empty() { 0 } else { parse::offset(text, event) };
+    let (reason, inside) = match error {
+        EventError::Json(error) => (parse::without_position(error), offset_in(event, error)),
+        EventError::Timestamp { .. } => (error.to_string(), 0),
+    };
+    let source = ParseError { reason, ..parse::position(bytes, start + inside) };
+    ReadError::Events { path: path.to_owned(), source }
+}
+
+fn offset_in(event: &str, error: &serde_json::Error) -> usize {
+    let line_start: usize = event.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    (line_start + error.column().saturating_sub(1)).min(event.len())
+}
+
+fn parse_events<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parsed<'a>, ReadError> {
+    parse::parse(bytes).map_err(|source| ReadError::Events { path: path.to_owned(), source })
+}
+
+fn read_metadata(directory: &Path, warnings: &mut Vec<String>) -> Result<Metadata, ReadError> {
+    let path = directory.join(METADATA);
+    match fs::read(&path) {
+        Ok(bytes) => Metadata::from_json(&bytes).map_err(|source| ReadError::Json { path, source }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            warnings.push(format!("{} is missing: the conversation has no title", path.display()));
+            Ok(Metadata::default())
+        }
+        Err(source) => Err(ReadError::Io { path, source }),
+    }
+}
+
+fn read_json(path: &Path) -> Result<Option<Value>, ReadError> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|source| ReadError::Json { path: path.to_owned(), source }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ReadError::Io { path: path.to_owned(), source }),
+    }
+}
+
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, ReadError> {
+    fs::read(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })
+}

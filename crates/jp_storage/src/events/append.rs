@@ -1,0 +1,120 @@
+//! Writing after the last event.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+/// Returns the text of a new file with these events.
+#[must_use]
+pub fn whole_file(events: &[String]) -> String {
+    let mut text = String::with_capacity(events.iter().map(|event| event.len() + 2).sum::<usize>() + 8);
+    text.push_str("[\n");
+    text.push_str(&events.join(",\n"));
+    text.push_str(if events.is_empty() { "]\n" } else { "\n]\n" });
+    text
+}
+
+/// Appends events to the file at `path` and syncs it.
+///
+/// Costs the size of the events, not of the file. The file must end in `]`; where writing fails the
+/// old end is put back.
+pub fn append(path: &Path, events: &[String]) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let end = find_end(&mut file)?;
+    let mut text = String::with_capacity(events.iter().map(|event| event.len() + 2).sum::<usize>() + 8);
+    text.push_str(if end.is_empty_array { "\n" } else { ",\n" });
+    text.push_str(&events.join(",\n"));
+    text.push_str("\n]\n");
+    write_at(&mut file, end.offset, text.as_bytes()).and_then(|()| file.sync_data()).or_else(|error| {
+        restore(&mut file, &end)?;
+        Err(error)
+    })
+}
+
+struct End {
+    /// Where the next event goes: behind the last one, or behind the opening bracket.
+    offset: u64,
+    is_empty_array: bool,
+}
+
+/// Finds the end of the last event from the file's last bytes.
+fn find_end(file: &mut File) -> io::Result<End> {
+    const ENOUGH_FOR_OUR_OWN: u64 = 64;
+    let length = file.seek(SeekFrom::End(0))?;
+    let mut window = ENOUGH_FOR_OUR_OWN.min(length);
+    loop {
+        let start = length - window;
+        let mut bytes = vec![0; usize::try_from(window).map_err(io::Error::other)?];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut bytes)?;
+        let trimmed = bytes.trim_ascii_end();
+        let before = trimmed.strip_suffix(b"]").unwrap_or(trimmed).trim_ascii_end();
+        // Nothing but spaces so far: somebody formatted the file by hand.
+        if before.is_empty() && window < length {
+            window = (window * 8).min(length);
+        } else if trimmed.ends_with(b"]") && !before.is_empty() {
+            let offset = start + before.len() as u64;
+            return Ok(End { offset, is_empty_array: before.ends_with(b"[") });
+        } else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the file does not end in `]`"));
+        }
+    }
+}
+
+fn write_at(file: &mut File, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.write_all(bytes)?;
+    // Where the old end was longer than ours.
+    let end = offset + bytes.len() as u64;
+    if file.metadata()?.len() > end { file.set_len(end) } else { Ok(()) }
+}
+
+fn restore(file: &mut File, end: &End) -> io::Result<()> {
+    file.set_len(end.offset)?;
+    file.seek(SeekFrom::Start(end.offset))?;
+    file.write_all(b"\n]\n")?;
+    file.sync_data()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::events::parse::parse;
+
+    fn appended(before: &str, events: &[&str]) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events.json");
+        std::fs::write(&path, before).unwrap();
+        let events: Vec<String> = events.iter().map(ToString::to_string).collect();
+        append(&path, &events).unwrap();
+        std::fs::read_to_string(&path).unwrap()
+    }
+
+    #[test]
+    fn event_goes_behind_the_last_one() {
+        let file = whole_file(&["{\"a\":1}".to_owned()]);
+        assert_eq!(appended(&file, &["{\"b\":2}", "{\"c\":3}"]), "[\n{\"a\":1},\n{\"b\":2},\n{\"c\":3}\n]\n");
+        assert_eq!(appended(&whole_file(&[]), &["{}"]), "[\n{}\n]\n");
+        assert_eq!(appended("[]", &["{}"]), "[\n{}\n]\n");
+    }
+
+    #[test]
+    fn hand_formatted_file_is_appended_to() {
+        let spaces = " ".repeat(1000);
+        let file = format!("[\n  {{ \"a\": 1 }}{spaces}\n]{spaces}\n");
+        let text = appended(&file, &["{}"]);
+        assert_eq!(text, "[\n  { \"a\": 1 },\n{}\n]\n");
+        assert_eq!(parse(text.as_bytes()).unwrap().events.len(), 2);
+    }
+
+    #[test]
+    fn file_without_its_end_is_refused_untouched() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events.json");
+        std::fs::write(&path, "[\n{\"a\":").unwrap();
+        assert!(append(&path, &["{}".to_owned()]).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[\n{\"a\":");
+    }
+}

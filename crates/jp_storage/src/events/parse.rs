@@ -1,0 +1,149 @@
+//! Reading an events file.
+
+use std::{fmt, ops::Range};
+
+use serde::{Deserializer, de};
+use serde_json::value::RawValue;
+
+/// The events of a file as text, each with its place.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Parsed<'a> {
+    /// The JSON of each event.
+    pub events: Vec<&'a str>,
+    /// What follows the last whole event where the file's end is torn.
+    pub torn: Option<Range<usize>>,
+}
+
+/// A file that is no array of events.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason} at line {line}, column {column}")]
+pub struct ParseError {
+    /// What is wrong.
+    pub reason: String,
+    /// Counted from 1.
+    pub line: usize,
+    /// Counted from 1, in bytes.
+    pub column: usize,
+}
+
+/// Reads the text of an events file.
+///
+/// A file whose end is missing or was never written (it stops early, or holds NUL bytes, as after a
+/// crash or a loss of power) is read up to its last whole event. Any other mistake is an error.
+pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, ParseError> {
+    let text = valid_prefix(bytes);
+    let mut events = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let outcome = deserializer.deserialize_seq(Elements(&mut events)).and_then(|()| deserializer.end());
+    let end = events.last().map_or(0, |last: &&RawValue| offset(text, last.get()) + last.get().len());
+    let events = events.into_iter().map(RawValue::get).collect();
+    match outcome {
+        Ok(()) if text.len() == bytes.len() => Ok(Parsed { events, torn: None }),
+        _ if is_torn(bytes, end) => Ok(Parsed { events, torn: Some(end..bytes.len()) }),
+        Ok(()) => Err(ParseError { reason: "invalid UTF-8".to_owned(), ..position(bytes, text.len()) }),
+        Err(error) => Err(ParseError {
+            reason: without_position(&error),
+            line: error.line(),
+            column: error.column(),
+        }),
+    }
+}
+
+/// Returns where in `text` the part `element` of it stands.
+#[must_use]
+pub fn offset(text: &str, element: &str) -> usize {
+    element.as_ptr().addr() - text.as_ptr().addr()
+}
+
+/// Returns the line and column of a byte offset, as an error still without its reason.
+#[must_use]
+pub fn position(bytes: &[u8], offset: usize) -> ParseError {
+    let before = &bytes[..offset];
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    ParseError { reason: String::new(), line, column }
+}
+
+/// Returns serde's message without its own position, which it counts within one event.
+#[must_use]
+pub fn without_position(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    message.rsplit_once(" at line ").map_or(message.clone(), |(reason, _)| reason.to_owned())
+}
+
+fn valid_prefix(bytes: &[u8]) -> &str {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).expect("valid up to there"),
+    }
+}
+
+fn is_torn(bytes: &[u8], end: usize) -> bool {
+    let tail = &bytes[end..];
+    tail.contains(&0) || tail.trim_ascii_end().last() != Some(&b']')
+}
+
+/// Collects elements until the first mistake, keeping those before it.
+struct Elements<'v, 'de>(&'v mut Vec<&'de RawValue>);
+
+impl<'de> de::Visitor<'de> for Elements<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of events")
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        while let Some(element) = elements.next_element()? {
+            self.0.push(element);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TWO: &str = "[\n{\"a\":1},\n{\"b\":\"é\"}\n]\n";
+
+    #[test]
+    fn whole_file_gives_its_events() {
+        assert_eq!(parse(TWO.as_bytes()), Ok(Parsed { events: vec!["{\"a\":1}", "{\"b\":\"é\"}"], torn: None }));
+        assert_eq!(parse(b" [ ] "), Ok(Parsed { events: vec![], torn: None }));
+    }
+
+    #[test]
+    fn every_cut_is_a_torn_end_that_keeps_whole_events() {
+        for length in 0..TWO.len() - 2 {
+            let parsed = parse(&TWO.as_bytes()[..length]).unwrap();
+            let whole = usize::from(length >= 9) + usize::from(length >= 21);
+            assert_eq!((parsed.events.len(), parsed.torn.is_some()), (whole, true), "cut at {length}");
+        }
+    }
+
+    #[test]
+    fn zeroes_after_a_loss_of_power_are_a_torn_end() {
+        let parsed = parse(b"[\n{\"a\":1},\n\0\0\0\0\0\0").unwrap();
+        assert_eq!((parsed.events, parsed.torn), (vec!["{\"a\":1}"], Some(9..17)));
+        assert_eq!(parse(b"\0\0\0").unwrap().torn, Some(0..3));
+    }
+
+    #[test]
+    fn mistake_of_a_person_names_line_and_column() {
+        let error = parse(b"[\n{\"a\":1}\n{\"b\":2}\n]\n").unwrap_err();
+        assert_eq!(error.to_string(), "expected `,` or `]` at line 3, column 1");
+        assert!(parse(b"{\"a\":[]}\n]").is_err());
+        let error = parse(b"[\n{\"a\":\"\xff\"}]").unwrap_err();
+        assert_eq!((error.line, error.column), (2, 6));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A cache for listing conversations without opening their files.
+
+use std::{
+    collections::HashMap,
+    fs::{self, Metadata as FileMetadata},
+    io,
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ConversationId, Located, Metadata,
+    conversation::{EVENTS, METADATA},
+    events::parse,
+    files,
+};
+
+/// What a list of conversations shows of one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The title.
+    pub title: Option<String>,
+    /// How many turns it has; `None` where its events can't be read.
+    pub turns: Option<usize>,
+    /// When it was last used, as RFC 3339.
+    pub last_activated_at: Option<String>,
+}
+
+/// Summaries by directory, each good for as long as the conversation's files are unchanged.
+#[derive(Debug)]
+pub struct Index {
+    path: PathBuf,
+    entries: HashMap<String, Entry>,
+    is_changed: bool,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Entry {
+    state: State,
+    summary: Summary,
+}
+
+/// Length and time of change of both files.
+type State = [u64; 4];
+
+impl Index {
+    /// Reads the cache at `path`; one that is missing or damaged is empty.
+    #[must_use]
+    pub fn open(path: PathBuf) -> Self {
+        let entries = fs::read(&path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        Self { path, entries: entries.unwrap_or_default(), is_changed: false }
+    }
+
+    /// Returns what to show of a conversation; opens its files only if they have changed.
+    pub fn summary(&mut self, located: &Located) -> Summary {
+        let key = key(&located.directory, located.id);
+        let state = state(&located.directory);
+        match self.entries.get(&key) {
+            Some(entry) if entry.state == state => entry.summary.clone(),
+            _ => {
+                let summary = summarise(&located.directory);
+                self.entries.insert(key, Entry { state, summary: summary.clone() });
+                self.is_changed = true;
+                summary
+            }
+        }
+    }
+
+    /// Forgets conversations other than these, and writes the cache if anything changed.
+    pub fn save(mut self, known: &[Located]) -> io::Result<()> {
+        if self.entries.len() > known.len() {
+            let keys: std::collections::HashSet<_> =
+                known.iter().map(|located| key(&located.directory, located.id)).collect();
+            self.entries.retain(|key, _| keys.contains(key));
+            self.is_changed = true;
+        }
+        if !self.is_changed {
+            return Ok(());
+        }
+        files::replace_cache(&self.path, &serde_json::to_vec(&self.entries)?)
+    }
+}
+
+/// Tells conversations of both stores apart without holding a path.
+fn key(directory: &Path, id: ConversationId) -> String {
+    let place = jp_resource::Checksum::of(directory.as_os_str().as_encoded_bytes());
+    format!("{id}-{}", place.short())
+}
+
+fn state(directory: &Path) -> State {
+    let [events, metadata] = [EVENTS, METADATA].map(|name| fs::metadata(directory.join(name)).ok());
+    let length = |file: &Option<FileMetadata>| file.as_ref().map_or(u64::MAX, FileMetadata::len);
+    let changed = |file: &Option<FileMetadata>| {
+        let modified = file.as_ref().and_then(|file| file.modified().ok());
+        let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
+        since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    };
+    [length(&events), changed(&events), length(&metadata), changed(&metadata)]
+}
+
+fn summarise(directory: &Path) -> Summary {
+    let metadata = fs::read(directory.join(METADATA)).ok();
+    let metadata = metadata.and_then(|bytes| Metadata::from_json(&bytes).ok()).unwrap_or_default();
+    Summary {
+        title: metadata.title().map(str::to_owned),
+        turns: count_turns(directory),
+        last_activated_at: metadata.last_activated_at().map(|time| time.to_string()),
+    }
+}
+
+fn count_turns(directory: &Path) -> Option<usize> {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow, rename = "type", default)]
+        kind: std::borrow::Cow<'a, str>,
+    }
+    let bytes = fs::read(directory.join(EVENTS)).ok()?;
+    let parsed = parse::parse(&bytes).ok()?;
+    let is_request = |event: &&&str| serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| head.kind == "chat_request");
+    Some(parsed.events.iter().filter(is_request).count())
+}

@@ -1,0 +1,160 @@
+//! Which file states have which content, so that an unchanged file is not read again.
+//!
+//! A cache in the user's cache directory: it holds no path, only what the file system says of a file
+//! (device, inode, size, times) and the content's checksum, and it may be deleted at any time.
+
+use std::{
+    collections::HashMap,
+    fmt::Write as _,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
+
+use jp_resource::{BlobRef, Encoding};
+
+/// What identifies one state of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileState {
+    /// The file system.
+    pub device: u64,
+    /// The file on it.
+    pub inode: u64,
+    /// Length in bytes.
+    pub size: u64,
+    /// Last change of content, in nanoseconds since the Unix epoch.
+    pub modified: i128,
+    /// Last change of anything, in nanoseconds since the Unix epoch.
+    pub changed: i128,
+}
+
+/// What a file in that state holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownContent {
+    /// The content.
+    pub blob: BlobRef,
+    /// Its MIME type.
+    pub mime_type: Option<String>,
+}
+
+/// The cache of one workspace.
+#[derive(Debug)]
+pub struct Stamps {
+    path: PathBuf,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    contents: HashMap<FileState, KnownContent>,
+    is_changed: bool,
+}
+
+/// More entries than this are not worth reading: the cache starts anew.
+const MAX_ENTRIES: usize = 200_000;
+
+impl Stamps {
+    /// Reads the cache at `path`; one that is missing or damaged is empty.
+    #[must_use]
+    pub fn open(path: PathBuf) -> Self {
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let contents = text.lines().filter_map(parse_line).collect();
+        Self { path, known: Mutex::new(Known { contents, is_changed: false }) }
+    }
+
+    /// Returns what a file in this state holds, if it was read before.
+    #[must_use]
+    pub fn find(&self, state: &FileState) -> Option<KnownContent> {
+        self.lock().contents.get(state).cloned()
+    }
+
+    /// Remembers what a file in this state holds.
+    pub fn remember(&self, state: FileState, content: KnownContent) {
+        let mut known = self.lock();
+        known.contents.insert(state, content);
+        known.is_changed = true;
+    }
+
+    /// Writes the cache if anything was remembered.
+    pub fn save(&self) -> io::Result<()> {
+        let known = self.lock();
+        if !known.is_changed {
+            return Ok(());
+        }
+        let mut text = String::with_capacity(known.contents.len() * 160);
+        if known.contents.len() <= MAX_ENTRIES {
+            known.contents.iter().for_each(|(state, content)| write_line(&mut text, state, content));
+        }
+        crate::files::replace_cache(&self.path, text.as_bytes())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Returns where the cache is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn write_line(text: &mut String, state: &FileState, content: &KnownContent) {
+    let FileState { device, inode, size, modified, changed } = state;
+    let encoding = match content.blob.encoding {
+        Encoding::Utf8 => "utf8",
+        Encoding::Binary => "binary",
+    };
+    let mime_type = content.mime_type.as_deref().unwrap_or("-");
+    let checksum = content.blob.checksum;
+    writeln!(text, "{device} {inode} {size} {modified} {changed} {checksum} {encoding} {mime_type}")
+        .expect("writing to a string does not fail");
+}
+
+fn parse_line(line: &str) -> Option<(FileState, KnownContent)> {
+    let mut fields = line.split(' ');
+    let mut next = || fields.next();
+    let state = FileState {
+        device: next()?.parse().ok()?,
+        inode: next()?.parse().ok()?,
+        size: next()?.parse().ok()?,
+        modified: next()?.parse().ok()?,
+        changed: next()?.parse().ok()?,
+    };
+    let checksum = next()?.parse().ok()?;
+    let encoding = match next()? {
+        "utf8" => Encoding::Utf8,
+        "binary" => Encoding::Binary,
+        _ => return None,
+    };
+    let mime_type = next().filter(|mime_type| *mime_type != "-").map(str::to_owned);
+    Some((state, KnownContent { blob: BlobRef { checksum, size: state.size, encoding }, mime_type }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_states_are_known_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cache/checksums");
+        let state = FileState { device: 1, inode: 2, size: 3, modified: -4, changed: 5 };
+        let blob = BlobRef { checksum: jp_resource::Checksum::of(b"abc"), size: 3, encoding: Encoding::Utf8 };
+        let content = KnownContent { blob, mime_type: Some("text/plain".to_owned()) };
+        let stamps = Stamps::open(path.clone());
+        stamps.remember(state, content.clone());
+        stamps.save().unwrap();
+        let stamps = Stamps::open(path);
+        assert_eq!(stamps.find(&state), Some(content));
+        assert_eq!(stamps.find(&FileState { changed: 6, ..state }), None);
+    }
+
+    #[test]
+    fn damaged_cache_is_empty() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("checksums");
+        fs::write(&path, "1 2 3\nrubbish\n").unwrap();
+        assert!(Stamps::open(path).lock().contents.is_empty());
+    }
+}

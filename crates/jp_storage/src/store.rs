@@ -1,0 +1,173 @@
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+
+use crate::{
+    Batch, Blobs, Conversation, ConversationId, Metadata, Places, ReadError, WriteError, Writer,
+    conversation::{self, Form, read_lines},
+    lock::{self, Lock, TryLock},
+    writer::Target,
+};
+
+/// Conversations and their blobs, below one directory.
+#[derive(Debug, Clone)]
+pub struct Store {
+    directory: PathBuf,
+    locks: PathBuf,
+    places: Places,
+    blobs: Blobs,
+}
+
+/// Where a conversation is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// Its id.
+    pub id: ConversationId,
+    /// Its directory.
+    pub directory: PathBuf,
+}
+
+/// The conversations can't be listed, found or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A directory can't be read, or a file removed.
+    #[error("access {path}")]
+    Io {
+        /// The directory or file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// There is no conversation of that id.
+    #[error("find conversation {0}")]
+    NotFound(ConversationId),
+}
+
+impl Store {
+    /// Names a store; nothing is read or made.
+    ///
+    /// `locks` is a directory of the user's own, `places` of the workspace the conversations are about.
+    #[must_use]
+    pub fn new(directory: PathBuf, locks: PathBuf, places: Places) -> Self {
+        let blobs = Blobs::open(directory.join("blobs"));
+        Self { directory, locks, places, blobs }
+    }
+
+    /// Returns the content store.
+    #[must_use]
+    pub fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+
+    /// Returns the directory that holds everything.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns all conversations, newest first; opens no file of theirs.
+    pub fn list(&self) -> Result<Vec<Located>, StoreError> {
+        let path = self.conversations();
+        let error = |source| StoreError::Io { path: path.clone(), source };
+        let entries = match fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(source) => return Err(error(source)),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.map_err(error)?;
+            if let Some(id) = entry.file_name().to_str().and_then(ConversationId::of_directory) {
+                found.push(Located { id, directory: entry.path() });
+            }
+        }
+        found.sort_by(|a, b| b.id.cmp(&a.id).then_with(|| a.directory.cmp(&b.directory)));
+        Ok(found)
+    }
+
+    /// Finds a conversation by its id.
+    pub fn find(&self, id: ConversationId) -> Result<Option<Located>, StoreError> {
+        Ok(self.list()?.into_iter().find(|located| located.id == id))
+    }
+
+    /// Reads a conversation; needs no lock.
+    pub fn read(&self, located: &Located) -> Result<Conversation, ReadError> {
+        conversation::read(&located.directory, located.id, &self.places)
+    }
+
+    /// Tries to take the lock on a conversation.
+    pub fn try_lock(&self, id: ConversationId) -> Result<TryLock, StoreError> {
+        let path = self.lock_path(id);
+        lock::try_lock(&path).map_err(|source| StoreError::Io { path, source })
+    }
+
+    /// Continues a conversation that was read under `lock`.
+    #[must_use]
+    pub fn writer(&self, conversation: &Conversation, lock: Lock) -> Writer {
+        Writer {
+            id: conversation.id,
+            directory: conversation.directory.clone(),
+            metadata: conversation.metadata.clone(),
+            places: self.places.clone(),
+            blobs: self.blobs.clone(),
+            target: Target::File(conversation.form),
+            _lock: lock,
+        }
+    }
+
+    /// Starts a conversation with the first free id from `now` on; it comes to disk with its first events.
+    pub fn start(&self, title: Option<&str>, now: Timestamp) -> Result<Writer, StoreError> {
+        let taken = self.list()?;
+        let mut id = ConversationId::at(now);
+        let lock = loop {
+            match self.try_lock(id)? {
+                TryLock::Acquired(lock) if !taken.iter().any(|located| located.id == id) => break lock,
+                _ => id = id.next(),
+            }
+        };
+        Ok(Writer {
+            id,
+            directory: self.conversations().join(id.directory_name(title)),
+            metadata: Metadata::new(title, now),
+            places: self.places.clone(),
+            blobs: self.blobs.clone(),
+            target: Target::New,
+            _lock: lock,
+        })
+    }
+
+    /// Copies the events with these indexes into a conversation just started.
+    ///
+    /// They are copied as they stand in the file, with fields that this version does not know.
+    pub fn copy_events(&self, from: &Located, indexes: &[usize], to: &mut Writer) -> Result<(), WriteError> {
+        let read = read_lines(&from.directory)?;
+        let lines: Vec<String> = indexes.iter().filter_map(|index| read.lines.get(*index).cloned()).collect();
+        to.create(&lines)?;
+        let form = if read.form == Form::Older { Form::Older } else { Form::Current };
+        to.target = Target::File(form);
+        Ok(())
+    }
+
+    /// Starts adding content.
+    #[must_use]
+    pub fn batch(&self) -> Batch {
+        self.blobs.batch()
+    }
+
+    /// Removes a conversation; its content stays until it is collected.
+    pub fn remove(&self, located: &Located, _lock: Lock) -> Result<(), StoreError> {
+        let error = |source| StoreError::Io { path: located.directory.clone(), source };
+        fs::remove_dir_all(&located.directory).map_err(error)
+    }
+
+    fn conversations(&self) -> PathBuf {
+        self.directory.join("conversations")
+    }
+
+    fn lock_path(&self, id: ConversationId) -> PathBuf {
+        self.locks.join(format!("{id}.lock"))
+    }
+}

@@ -1,0 +1,140 @@
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use jp_resource::Checksum;
+
+use crate::{Index, Places, Sessions, Stamps, Store, files};
+
+/// The directory that holds `.jp/`, and where what belongs to it is kept.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    root: PathBuf,
+    id: String,
+    data: PathBuf,
+    cache: PathBuf,
+}
+
+/// A workspace that can't be made or opened.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// A file or directory can't be read or written.
+    #[error("open {path}")]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The path is not UTF-8.
+    #[error("open {}: its path is not UTF-8", path.display())]
+    NotUtf8 {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+impl Workspace {
+    /// Finds the nearest directory at or above `start` that holds `.jp/`.
+    #[must_use]
+    pub fn find(start: &Path) -> Option<PathBuf> {
+        start.ancestors().find(|directory| directory.join(".jp").is_dir()).map(Path::to_owned)
+    }
+
+    /// Makes `directory` a workspace with the given id; what is there already is left as it is.
+    ///
+    /// Returns whether anything was made.
+    pub fn init(directory: &Path, id: &str, config: &str) -> Result<bool, InitError> {
+        let jp = directory.join(".jp");
+        fs::create_dir_all(&jp).map_err(|source| InitError::Io { path: jp.clone(), source })?;
+        let mut made = false;
+        for (name, content) in [(".id", format!("{id}\n")), ("config.toml", config.to_owned())] {
+            let path = jp.join(name);
+            match fs::File::create_new(&path).and_then(|mut file| file.write_all(content.as_bytes())) {
+                Ok(()) => made = true,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(InitError::Io { path, source }),
+            }
+        }
+        files::sync_directory(&jp).map_err(|source| InitError::Io { path: jp, source })?;
+        Ok(made)
+    }
+
+    /// Opens the workspace at `root`; `data` and `cache` are the user's own directories.
+    pub fn open(root: &Path, data: &Path, cache: &Path) -> Result<Self, InitError> {
+        let root = fs::canonicalize(root).map_err(|source| InitError::Io { path: root.to_owned(), source })?;
+        if root.to_str().is_none() {
+            return Err(InitError::NotUtf8 { path: root });
+        }
+        let id = read_id(&root).unwrap_or_else(|| id_of_path(&root));
+        let (data, cache) = (data.join("workspaces").join(&id), cache.join("workspaces").join(&id));
+        Ok(Self { root, id, data, cache })
+    }
+
+    /// Returns the canonical path of the workspace.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the workspace's id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns the conversations kept in the workspace, to be shared.
+    #[must_use]
+    pub fn store(&self) -> Store {
+        Store::new(self.root.join(".jp"), self.locks(), self.places())
+    }
+
+    /// Returns the conversations kept for this user alone.
+    #[must_use]
+    pub fn local_store(&self) -> Store {
+        Store::new(self.data.clone(), self.locks(), self.places())
+    }
+
+    /// Returns the memory of the current conversation.
+    #[must_use]
+    pub fn sessions(&self, session: Option<&str>) -> Sessions {
+        Sessions::new(self.data.join("sessions"), session)
+    }
+
+    /// Returns the cache of file states.
+    #[must_use]
+    pub fn stamps(&self) -> Stamps {
+        Stamps::open(self.cache.join("checksums"))
+    }
+
+    /// Returns the cache for listing conversations.
+    #[must_use]
+    pub fn index(&self) -> Index {
+        Index::open(self.cache.join("index.json"))
+    }
+
+    /// Returns how the workspace's path is written on disk.
+    #[must_use]
+    pub fn places(&self) -> Places {
+        Places::new(self.root.to_str().expect("checked when the workspace was opened"))
+    }
+
+    fn locks(&self) -> PathBuf {
+        self.data.join("locks")
+    }
+}
+
+/// Reads the id; one that could not be a directory's name counts as missing.
+fn read_id(root: &Path) -> Option<String> {
+    let text = fs::read_to_string(root.join(".jp/.id")).ok()?;
+    let id = text.lines().next()?.trim();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    (!id.is_empty() && id.len() <= 64 && id.chars().all(is_name)).then(|| id.to_owned())
+}
+
+/// Names a workspace that was never given an id by where it is.
+fn id_of_path(root: &Path) -> String {
+    format!("path-{}", Checksum::of(root.as_os_str().as_encoded_bytes()).short())
+}

@@ -1,0 +1,189 @@
+use std::{fs, io, path::PathBuf};
+
+use jiff::Timestamp;
+use jp_conversation::Event;
+use serde_json::Value;
+
+use crate::{
+    Batch, BlobError, Blobs, ConversationId, Metadata, Places, ReadError,
+    conversation::{EVENTS, Form, METADATA, read_file, read_lines},
+    events::append,
+    files,
+    lock::Lock,
+};
+
+/// Appends to one conversation; the lock it holds makes it the only one that does.
+#[derive(Debug)]
+pub struct Writer {
+    pub(crate) id: ConversationId,
+    pub(crate) directory: PathBuf,
+    pub(crate) metadata: Metadata,
+    pub(crate) places: Places,
+    pub(crate) blobs: Blobs,
+    pub(crate) target: Target,
+    pub(crate) _lock: Lock,
+}
+
+/// What the next write finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// No directory yet: a new conversation comes to disk with its first events.
+    New,
+    /// A file in this form.
+    File(Form),
+}
+
+/// Events that could not be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// A file or directory could not be written.
+    #[error("write {path}")]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The content of the events could not be stored.
+    #[error(transparent)]
+    Blob(#[from] BlobError),
+    /// What is there already could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// An event could not be turned into JSON.
+    #[error("write an event as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+impl Writer {
+    /// Returns the conversation's id.
+    #[must_use]
+    pub fn id(&self) -> ConversationId {
+        self.id
+    }
+
+    /// Starts adding content to the conversation's store.
+    #[must_use]
+    pub fn batch(&self) -> Batch {
+        self.blobs.batch()
+    }
+
+    /// Appends events, and returns them with their content replaced by references.
+    ///
+    /// `batch` holds content that was stored for them already; the rest is added to it. All content is
+    /// durable before the events are, and those are on return. Where it fails, none of the events is in
+    /// the file.
+    pub fn append(&mut self, mut events: Vec<Event>, batch: Batch) -> Result<Vec<Event>, WriteError> {
+        for event in &mut events {
+            event.store_payloads(|bytes, encoding| batch.put(bytes, encoding))?;
+        }
+        let lines = events.iter().map(|event| self.line(event)).collect::<Result<Vec<_>, _>>()?;
+        match self.target {
+            Target::New => {
+                batch.commit()?;
+                self.create(&lines)?;
+            }
+            Target::File(Form::Older) => self.rewrite(lines, batch)?,
+            Target::File(form) => {
+                if form == Form::Torn {
+                    self.set_torn_end_aside()?;
+                }
+                batch.commit()?;
+                let path = self.directory.join(EVENTS);
+                append::append(&path, &lines).map_err(|source| WriteError::Io { path, source })?;
+            }
+        }
+        self.target = Target::File(Form::Current);
+        Ok(events)
+    }
+
+    /// Records that the conversation was used now.
+    pub fn activate(&mut self, now: Timestamp) -> Result<(), WriteError> {
+        self.metadata.activate(now);
+        let path = self.directory.join(METADATA);
+        files::replace(&path, &self.metadata.to_json()).map_err(|source| WriteError::Io { path, source })
+    }
+
+    fn line(&self, event: &Event) -> serde_json::Result<String> {
+        let mut event = event.clone();
+        event.rewrite_places(|place| self.places.write(place));
+        event.to_json()
+    }
+
+    /// Brings a new conversation to disk under a temporary name, and gives it its own when it is whole.
+    pub(crate) fn create(&self, lines: &[String]) -> Result<(), WriteError> {
+        let error = |source| WriteError::Io { path: self.directory.clone(), source };
+        let parent = self.directory.parent().ok_or_else(|| error(io::Error::other("no parent directory")))?;
+        fs::create_dir_all(parent).map_err(error)?;
+        let staged = tempfile::Builder::new().prefix(".tmp-").tempdir_in(parent).map_err(error)?;
+        files::replace(&staged.path().join(EVENTS), append::whole_file(lines).as_bytes()).map_err(error)?;
+        files::replace(&staged.path().join(METADATA), &self.metadata.to_json()).map_err(error)?;
+        make_ordinary(staged.path()).map_err(error)?;
+        fs::rename(staged.path(), &self.directory).map_err(error)?;
+        let _ = staged.keep();
+        files::sync_directory(parent).map_err(error)
+    }
+
+    /// Rewrites a conversation of an older format, with the new events, in one step.
+    fn rewrite(&self, new: Vec<String>, batch: Batch) -> Result<(), WriteError> {
+        let read = read_lines(&self.directory)?;
+        if let Some(torn) = &read.torn {
+            self.write_aside(torn.clone())?;
+        }
+        let mut lines = Vec::with_capacity(read.lines.len() + new.len());
+        for line in &read.lines {
+            lines.push(self.modernise(line, &batch)?);
+        }
+        lines.extend(new);
+        batch.commit()?;
+        let path = self.directory.join(EVENTS);
+        files::replace(&path, append::whole_file(&lines).as_bytes())
+            .map_err(|source| WriteError::Io { path, source })
+    }
+
+    /// Moves an older event's content to the blob store, keeping the fields that nobody knows.
+    fn modernise(&self, line: &str, batch: &Batch) -> Result<String, WriteError> {
+        let json = |error: jp_conversation::EventError| serde_json::Error::io(io::Error::other(error));
+        let mut event = Event::from_json(line).map_err(json)?;
+        event.store_payloads(|bytes, encoding| batch.put(bytes, encoding))?;
+        let mut written: Value = serde_json::from_str(&self.line(&event)?)?;
+        let original: Value = serde_json::from_str(line)?;
+        if let (Some(written), Value::Object(original)) = (written.as_object_mut(), original) {
+            for (key, value) in original {
+                written.entry(key).or_insert(value);
+            }
+        }
+        Ok(written.to_string())
+    }
+
+    fn set_torn_end_aside(&self) -> Result<(), WriteError> {
+        let read = read_lines(&self.directory)?;
+        if let Some(torn) = read.torn {
+            self.write_aside(torn)?;
+            let path = self.directory.join(EVENTS);
+            files::replace(&path, append::whole_file(&read.lines).as_bytes())
+                .map_err(|source| WriteError::Io { path, source })?;
+        }
+        Ok(())
+    }
+
+    /// Copies a torn end into a file of its own, beside the events.
+    fn write_aside(&self, torn: std::ops::Range<usize>) -> Result<(), WriteError> {
+        let bytes = read_file(&self.directory.join(EVENTS))?;
+        let tail = &bytes[torn];
+        let names = (1..).map(|number| self.directory.join(format!("{EVENTS}.torn-{number}")));
+        let path = names.into_iter().find(|path| !path.exists()).expect("there are more numbers than files");
+        files::replace(&path, tail).map_err(|source| WriteError::Io { path, source })
+    }
+}
+
+/// Gives a temporary directory, which is its owner's alone, the mode that a shared one has.
+fn make_ordinary(directory: &std::path::Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
+    }
+    let _ = directory;
+    Ok(())
+}

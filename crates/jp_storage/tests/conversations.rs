@@ -1,0 +1,226 @@
+//! Conversations on disk: what is written, what survives, what older versions left.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+use jp_conversation::{ChatRequest, ChatResponse, Delivered, Event, EventKind, ToolCallRequest};
+use jp_resource::{Payload, Resource, ResourceContent};
+use jp_storage::{Conversation, Located, Store, Workspace, lock::TryLock};
+
+struct Fixture {
+    _directory: tempfile::TempDir,
+    root: PathBuf,
+    workspace: Workspace,
+}
+
+fn fixture() -> Fixture {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().canonicalize().unwrap().join("my project");
+    fs::create_dir_all(root.join(".jp")).unwrap();
+    let workspace = Workspace::open(&root, &directory.path().join("data"), &directory.path().join("cache")).unwrap();
+    Fixture { _directory: directory, root, workspace }
+}
+
+fn event(kind: EventKind) -> Event {
+    Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind)
+}
+
+fn now() -> Timestamp {
+    "2026-11-21T12:00:00Z".parse().unwrap()
+}
+
+fn request_with(root: &Path, content: &str) -> Event {
+    let uri = jp_resource::uri::file_uri(root.join("src/a.rs").to_str().unwrap(), jp_resource::uri::PathStyle::native());
+    let resource = Resource::new(uri.unwrap(), Payload::Inline(ResourceContent::Text(content.to_owned())));
+    let declaration = jp_conversation::Declaration::new("file:src/a.rs");
+    event(EventKind::ChatRequest(ChatRequest {
+        content: "look at this".into(),
+        resources: vec![resource],
+        delivered: vec![Delivered { declaration, resources: vec![0] }],
+        ..ChatRequest::default()
+    }))
+}
+
+fn started(store: &Store, events: Vec<Event>) -> Located {
+    let mut writer = store.start(Some("A title"), now()).unwrap();
+    writer.append(events, store.batch()).unwrap();
+    store.find(writer.id()).unwrap().unwrap()
+}
+
+fn append(store: &Store, located: &Located, events: Vec<Event>) -> Conversation {
+    let TryLock::Acquired(lock) = store.try_lock(located.id).unwrap() else { panic!("nobody else writes") };
+    let conversation = store.read(located).unwrap();
+    store.writer(&conversation, lock).append(events, store.batch()).unwrap();
+    store.read(located).unwrap()
+}
+
+fn messages(conversation: &Conversation) -> usize {
+    let is_message = |event: &&Event| matches!(event.kind, EventKind::ChatResponse(_));
+    conversation.stream.events().iter().filter(is_message).count()
+}
+
+#[test]
+fn content_goes_to_blobs_and_the_root_to_its_marker() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let arguments = serde_json::json!({"path": fixture.root.join("b"), "text": "x"});
+    let call = ToolCallRequest {
+        id: "1".into(),
+        name: "read".into(),
+        arguments: arguments.as_object().cloned().unwrap(),
+        metadata: serde_json::Map::new(),
+    };
+    let located = started(
+        &store,
+        vec![request_with(&fixture.root, "fn main() {}"), event(EventKind::ToolCallRequest(call))],
+    );
+    let text = fs::read_to_string(located.directory.join("events.json")).unwrap();
+    assert!(!text.contains(fixture.root.to_str().unwrap()) && !text.contains("my%20project"), "{text}");
+    assert!(text.contains(r#""uri":"workspace:///src/a.rs","content":{"$blob":""#), "{text}");
+    assert!(text.contains(r#""arguments":{"path":"workspace:./b","text":"x"}"#), "{text}");
+
+    let conversation = store.read(&located).unwrap();
+    let EventKind::ChatRequest(request) = &conversation.stream.events()[0].kind else { panic!("a request") };
+    assert!(request.resources[0].uri.ends_with("/my%20project/src/a.rs"), "{}", request.resources[0].uri);
+    let blob = request.resources[0].blob_ref();
+    assert_eq!(store.blobs().read(&blob).unwrap(), b"fn main() {}");
+    let EventKind::ToolCallRequest(call) = &conversation.stream.events()[1].kind else { panic!("a call") };
+    assert_eq!(call.arguments, arguments.as_object().cloned().unwrap());
+}
+
+#[test]
+fn torn_end_is_set_aside_by_the_next_writer_and_nothing_else_is_lost() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let answer = || event(EventKind::ChatResponse(ChatResponse::message("hi")));
+    let located = started(&store, vec![answer(), answer()]);
+    let path = located.directory.join("events.json");
+    let whole = fs::read(&path).unwrap();
+    for cut in [whole.len() - 10, whole.len() - 3, 40, 0] {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let torn = store.read(&located).unwrap();
+        assert_eq!(torn.warnings.len(), 1, "cut at {cut}");
+        let kept = messages(&torn);
+        let repaired = append(&store, &located, vec![answer()]);
+        assert_eq!((messages(&repaired), repaired.warnings.as_slice()), (kept + 1, &[][..]), "cut at {cut}");
+    }
+    let aside = fs::read(located.directory.join("events.json.torn-1")).unwrap();
+    assert!(whole.windows(aside.len()).any(|window| window == aside) && !aside.is_empty());
+}
+
+#[test]
+fn damaged_file_is_an_error_that_names_the_place_and_is_left_alone() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    let path = located.directory.join("events.json");
+    for (text, place) in [
+        ("[\n{\"a\":1}\n{\"b\":2}\n]\n", "expected `,` or `]` at line 3, column 1"),
+        (
+            "[\n{\"timestamp\":\"2026-11-21T12:00:00Z\",\"type\":\"chat_request\",\"content\":7}\n]\n",
+            "invalid type: integer `7`, expected a string at line 2, column 69",
+        ),
+        ("[\n{\"timestamp\":\"noon\",\"type\":\"turn_start\"}\n]\n", "at line 2, column 1"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let error = store.read(&located).unwrap_err();
+        let reason = std::error::Error::source(&error).unwrap().to_string();
+        assert!(reason.ends_with(place), "{reason}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn unknown_kind_and_unknown_fields_survive_an_append() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    let path = located.directory.join("events.json");
+    let text = "[\n{\"timestamp\":\"2026-11-21T12:00:00Z\",\"type\":\"turn_start\",\"mood\":\"good\"},\n{\"timestamp\":\"2026-11-21T12:00:00Z\",\"type\":\"new\",\"x\":1.0}\n]\n";
+    fs::write(&path, text).unwrap();
+    append(&store, &located, vec![event(EventKind::TurnStart)]);
+    let after = fs::read_to_string(&path).unwrap();
+    assert!(after.starts_with(text.trim_end_matches("\n]\n")), "{after}");
+}
+
+#[test]
+fn two_conversations_at_once_get_ids_of_their_own() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let first = store.start(None, now()).unwrap();
+    let second = store.start(None, now()).unwrap();
+    assert_ne!(first.id(), second.id());
+}
+
+#[test]
+fn failed_append_leaves_the_file_as_it_was() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    let before = fs::read(located.directory.join("events.json")).unwrap();
+    let TryLock::Acquired(lock) = store.try_lock(located.id).unwrap() else { panic!("nobody else writes") };
+    let mut writer = store.writer(&store.read(&located).unwrap(), lock);
+    // A file where a blob's directory would be: content can't be stored.
+    fs::write(fixture.root.join(".jp/blobs"), "in the way").unwrap();
+    let error = writer.append(vec![request_with(&fixture.root, "x")], store.batch()).unwrap_err();
+    assert!(error.to_string().contains("blobs"), "{error}");
+    assert_eq!(fs::read(located.directory.join("events.json")).unwrap(), before);
+}
+
+fn older() -> Option<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
+    if directory.is_dir() {
+        return Some(directory);
+    }
+    eprintln!("skipped: {} is not there", directory.display());
+    None
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        fs::write(to.join(entry.file_name()), fs::read(entry.path()).unwrap()).unwrap();
+    }
+}
+
+#[test]
+fn older_conversations_open_and_are_rewritten_once_with_nothing_lost() {
+    let Some(source) = older() else { return };
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    for entry in fs::read_dir(source).unwrap() {
+        let entry = entry.unwrap();
+        copy(&entry.path(), &fixture.root.join(".jp/conversations").join(entry.file_name()));
+    }
+    let conversations = store.list().unwrap();
+    assert!(conversations.len() >= 5);
+    for located in conversations {
+        let before = store.read(&located).unwrap();
+        assert!(before.metadata.title().is_some() && !before.stream.turns().is_empty());
+        let after = append(&store, &located, vec![event(EventKind::TurnStart)]);
+        assert_eq!(after.warnings, Vec::<String>::new());
+        let count = before.stream.events().len();
+        assert_eq!(after.stream.events().len(), count + 1);
+        for (old, new) in before.stream.events().iter().zip(after.stream.events()) {
+            assert_eq!(old.timestamp, new.timestamp);
+            assert_eq!(without_payloads(old), without_payloads(new));
+            for blob in new.blobs() {
+                store.blobs().read(&blob).unwrap();
+            }
+        }
+        let text = fs::read_to_string(located.directory.join("events.json")).unwrap();
+        assert!(!text.contains("answer_type") && text.lines().count() == count + 3);
+    }
+}
+
+/// An event's JSON with inline content replaced by the reference it gets in a store.
+fn without_payloads(event: &Event) -> String {
+    let mut event = event.clone();
+    let name = |bytes: &[u8], encoding| Ok::<_, std::convert::Infallible>(jp_resource::BlobRef::of(bytes, encoding));
+    event.store_payloads(name).unwrap();
+    event.to_json().unwrap()
+}

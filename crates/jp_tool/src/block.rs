@@ -1,0 +1,369 @@
+//! Content blocks and their JSON.
+//!
+//! Two forms, like the resources inside: *flat* for tools and MCP ([`ContentBlock`]) and *stored*
+//! for events ([`StoredBlock`]), where payloads may be in a blob store. Both write `formatted`
+//! beside the resource; annotations stand outside in the flat form, as MCP has them, and inside in
+//! the stored one. Both places are read for either; the outer one wins.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use jp_resource::{Annotations, Payload, Resource, Snapshot, decode_base64};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, de::DeserializeOwned, ser};
+use serde_json::{Map, Value};
+
+use crate::InputRequest;
+
+/// A typed part of a tool's response.
+///
+/// The type parameters say where resources, text and bytes are: in memory, unless an event holds
+/// them ([`StoredBlock`]).
+#[derive(Debug, Clone, PartialEq)]
+pub enum ContentBlock<R = Resource, T = String, B = Vec<u8>> {
+    /// Informative text, passed to the model as it is.
+    Text {
+        /// The text.
+        text: T,
+        /// MCP's hints.
+        annotations: Option<Annotations>,
+        /// MCP's `_meta` of the block.
+        meta: Option<Map<String, Value>>,
+    },
+    /// Identified content.
+    Resource {
+        /// The content with its identity; annotations of the block are the resource's.
+        resource: R,
+        /// MCP's `_meta` of the block (that of the contents is on the resource).
+        meta: Option<Map<String, Value>>,
+    },
+    /// A picture.
+    Image(Media<B>),
+    /// A sound.
+    Audio(Media<B>),
+    /// A request for input.
+    Question {
+        /// What is asked.
+        question: InputRequest,
+    },
+}
+
+/// An image or a sound.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Media<B = Vec<u8>> {
+    /// The raw bytes.
+    pub data: B,
+    /// Their MIME type.
+    pub mime_type: String,
+    /// MCP's hints.
+    pub annotations: Option<Annotations>,
+    /// MCP's `_meta` of the block.
+    pub meta: Option<Map<String, Value>>,
+}
+
+/// A content block in an event.
+pub type StoredBlock = ContentBlock<Snapshot, Payload<String>, Payload<Vec<u8>>>;
+
+/// A block that can't be used: it is skipped, with this as the warning.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct BlockError {
+    reason: String,
+}
+
+impl ContentBlock {
+    /// Makes a text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into(), annotations: None, meta: None }
+    }
+
+    /// Makes a resource block.
+    #[must_use]
+    pub fn resource(resource: Resource) -> Self {
+        Self::Resource { resource, meta: None }
+    }
+
+    /// Makes a question block.
+    #[must_use]
+    pub fn question(question: InputRequest) -> Self {
+        Self::Question { question }
+    }
+
+    /// Reads one block of a tool's `content` array.
+    pub fn from_json(value: Value) -> Result<Self, BlockError> {
+        read_block(value)
+    }
+}
+
+impl From<ContentBlock> for StoredBlock {
+    fn from(block: ContentBlock) -> Self {
+        match block {
+            ContentBlock::Text { text, annotations, meta } => Self::Text { text: text.into(), annotations, meta },
+            ContentBlock::Resource { resource, meta } => Self::Resource { resource: resource.into(), meta },
+            ContentBlock::Image(media) => Self::Image(media.into()),
+            ContentBlock::Audio(media) => Self::Audio(media.into()),
+            ContentBlock::Question { question } => Self::Question { question },
+        }
+    }
+}
+
+impl From<Media> for Media<Payload<Vec<u8>>> {
+    fn from(media: Media) -> Self {
+        Self {
+            data: Payload::Inline(media.data),
+            mime_type: media.mime_type,
+            annotations: media.annotations,
+            meta: media.meta,
+        }
+    }
+}
+
+impl Serialize for ContentBlock {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = write_block::<_, _, _, S::Error>(self)?;
+        if let Some(Value::Object(resource)) = object.get_mut("resource")
+            && let Some(annotations) = resource.shift_remove("annotations")
+        {
+            object.insert("annotations".to_owned(), annotations);
+        }
+        object.serialize(serializer)
+    }
+}
+
+impl Serialize for StoredBlock {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        write_block::<_, _, _, S::Error>(self)?.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ContentBlock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_block(Value::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredBlock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_block(Value::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}
+
+/// Bytes that know their JSON form.
+trait Bytes: Sized {
+    fn to_json(&self) -> Result<Value, serde_json::Error>;
+    fn from_json(value: Value) -> Result<Self, BlockError>;
+}
+
+impl Bytes for Vec<u8> {
+    fn to_json(&self) -> Result<Value, serde_json::Error> {
+        Ok(Value::String(STANDARD.encode(self)))
+    }
+
+    fn from_json(value: Value) -> Result<Self, BlockError> {
+        let text: String = parse("data", value)?;
+        decode_base64(&text).map_err(|reason| BlockError { reason: format!("`data`: {reason}") })
+    }
+}
+
+impl Bytes for Payload<Vec<u8>> {
+    fn to_json(&self) -> Result<Value, serde_json::Error> {
+        serde_json::to_value(self)
+    }
+
+    fn from_json(value: Value) -> Result<Self, BlockError> {
+        parse("data", value)
+    }
+}
+
+fn write_block<R: Serialize, T: Serialize, B: Bytes, E: ser::Error>(
+    block: &ContentBlock<R, T, B>,
+) -> Result<Map<String, Value>, E> {
+    let mut object = Object(Map::new());
+    let written = match block {
+        ContentBlock::Text { text, annotations, meta } => object
+            .put("type", "text")
+            .and_then(|()| object.put("text", text))
+            .and_then(|()| object.put_some("annotations", annotations.as_ref()))
+            .and_then(|()| object.put_some("_meta", meta.as_ref())),
+        ContentBlock::Resource { resource, meta } => object
+            .put("type", "resource")
+            .and_then(|()| object.put("resource", resource))
+            .map(|()| object.move_out("resource", "formatted"))
+            .and_then(|()| object.put_some("_meta", meta.as_ref())),
+        ContentBlock::Image(media) => write_media(&mut object, "image", media),
+        ContentBlock::Audio(media) => write_media(&mut object, "audio", media),
+        ContentBlock::Question { question } => {
+            object.put("type", "question").and_then(|()| object.put("question", question))
+        }
+    };
+    written.map_err(E::custom)?;
+    Ok(object.0)
+}
+
+fn write_media<B: Bytes>(object: &mut Object, kind: &str, media: &Media<B>) -> serde_json::Result<()> {
+    object.put("type", kind)?;
+    object.put("data", media.data.to_json()?)?;
+    object.put("mimeType", &media.mime_type)?;
+    object.put_some("annotations", media.annotations.as_ref())?;
+    object.put_some("_meta", media.meta.as_ref())
+}
+
+fn read_block<R, T, B>(value: Value) -> Result<ContentBlock<R, T, B>, BlockError>
+where
+    R: DeserializeOwned,
+    T: DeserializeOwned,
+    B: Bytes,
+{
+    let Value::Object(object) = value else {
+        return Err(BlockError { reason: "not an object".to_owned() });
+    };
+    let mut object = Object(object);
+    let kind: String = object.take("type")?;
+    Ok(match kind.as_str() {
+        "text" => ContentBlock::Text {
+            text: object.take("text")?,
+            annotations: object.take_some("annotations")?,
+            meta: object.take_some("_meta")?,
+        },
+        "resource" => {
+            object.move_in("annotations", "resource");
+            object.move_in("formatted", "resource");
+            ContentBlock::Resource { resource: object.take("resource")?, meta: object.take_some("_meta")? }
+        }
+        "image" => ContentBlock::Image(read_media(&mut object)?),
+        "audio" => ContentBlock::Audio(read_media(&mut object)?),
+        "question" => ContentBlock::Question { question: object.take("question")? },
+        _ => return Err(BlockError { reason: format!("unknown block type `{kind}`") }),
+    })
+}
+
+fn read_media<B: Bytes>(object: &mut Object) -> Result<Media<B>, BlockError> {
+    Ok(Media {
+        data: B::from_json(object.take("data")?)?,
+        mime_type: object.take("mimeType")?,
+        annotations: object.take_some("annotations")?,
+        meta: object.take_some("_meta")?,
+    })
+}
+
+/// A JSON object whose errors name the field.
+struct Object(Map<String, Value>);
+
+impl Object {
+    fn put(&mut self, key: &str, value: impl Serialize) -> serde_json::Result<()> {
+        self.0.insert(key.to_owned(), serde_json::to_value(value)?);
+        Ok(())
+    }
+
+    fn put_some(&mut self, key: &str, value: Option<impl Serialize>) -> serde_json::Result<()> {
+        value.map_or(Ok(()), |value| self.put(key, value))
+    }
+
+    /// Moves a field of the object `inner` out, beside it.
+    fn move_out(&mut self, inner: &str, key: &str) {
+        if let Some(Value::Object(object)) = self.0.get_mut(inner)
+            && let Some(value) = object.shift_remove(key)
+        {
+            self.0.insert(key.to_owned(), value);
+        }
+    }
+
+    /// Moves a field into the object `inner`, where it wins.
+    fn move_in(&mut self, key: &str, inner: &str) {
+        if let Some(value) = self.0.shift_remove(key)
+            && let Some(Value::Object(object)) = self.0.get_mut(inner)
+        {
+            object.insert(key.to_owned(), value);
+        }
+    }
+
+    fn take<V: DeserializeOwned>(&mut self, key: &str) -> Result<V, BlockError> {
+        let value = self.0.shift_remove(key);
+        value.map_or_else(|| Err(BlockError { reason: format!("missing field `{key}`") }), |value| parse(key, value))
+    }
+
+    fn take_some<V: DeserializeOwned>(&mut self, key: &str) -> Result<Option<V>, BlockError> {
+        match self.0.shift_remove(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => parse(key, value).map(Some),
+        }
+    }
+}
+
+fn parse<V: DeserializeOwned>(key: &str, value: Value) -> Result<V, BlockError> {
+    serde_json::from_value(value).map_err(|error| BlockError { reason: format!("`{key}`: {error}") })
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_resource::{BlobRef, Encoding, ResourceContent};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn flat_blocks_read_what_they_write() {
+        for value in [
+            json!({"type": "text", "text": "ok", "annotations": {"priority": 1.0}, "_meta": {"k": 1}}),
+            json!({"type": "resource", "resource": {"uri": "file:///a", "text": "x"}, "formatted": "X", "annotations": {"audience": ["user"]}}),
+            json!({"type": "image", "data": "iVBORw==", "mimeType": "image/png"}),
+            json!({"type": "audio", "data": "AA==", "mimeType": "audio/wav", "_meta": {}}),
+            json!({"type": "question", "question": {"id": "q", "text": "?", "schema": {"type": "boolean"}, "default": true}}),
+        ] {
+            let block = ContentBlock::from_json(value.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&block).unwrap(), value);
+        }
+    }
+
+    #[test]
+    fn outer_annotations_and_formatted_win() {
+        let block = ContentBlock::from_json(json!({
+            "type": "resource",
+            "resource": {"uri": "file:///a", "text": "x", "formatted": "in", "annotations": {"priority": 0.0}},
+            "formatted": "out",
+            "annotations": {"priority": 1.0},
+        }));
+        let Ok(ContentBlock::Resource { resource, .. }) = block else { panic!("{block:?}") };
+        assert_eq!(resource.formatted.as_deref(), Some("out"));
+        assert_eq!(resource.annotations.unwrap().priority, Some(1.0));
+    }
+
+    #[test]
+    fn stored_blocks_name_blobs_and_keep_annotations_inside() {
+        let blob = BlobRef::of(b"x", Encoding::Utf8);
+        let value = json!({
+            "type": "resource",
+            "resource": {
+                "uri": "file:///a",
+                "content": {"$blob": blob.checksum, "size": 1, "encoding": "utf8"},
+                "annotations": {"priority": 1.0},
+            },
+            "formatted": {"$blob": blob.checksum, "size": 1},
+        });
+        let block: StoredBlock = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&block).unwrap(), value);
+        let text = json!({"type": "text", "text": {"$blob": blob.checksum, "size": 1}});
+        let block: StoredBlock = serde_json::from_value(text.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&block).unwrap(), text);
+    }
+
+    #[test]
+    fn malformed_blocks_say_what_is_wrong() {
+        for (value, message) in [
+            (json!(1), "not an object"),
+            (json!({"text": "x"}), "missing field `type`"),
+            (json!({"type": "text"}), "missing field `text`"),
+            (json!({"type": "text", "text": 1}), "`text`: invalid type: integer `1`, expected a string"),
+            (json!({"type": "resource_link", "uri": "a:b"}), "unknown block type `resource_link`"),
+            (json!({"type": "resource", "resource": {"text": ""}}), "`resource`: missing field `uri`"),
+            (json!({"type": "resource", "resource": {"uri": "a:b"}}), "`resource`: neither `text` nor `blob`"),
+            (json!({"type": "image", "data": "?", "mimeType": "image/png"}), "`data`: invalid base64: Invalid symbol 63, offset 0."),
+        ] {
+            assert_eq!(ContentBlock::from_json(value).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn fresh_blocks_become_stored_ones() {
+        let block = ContentBlock::resource(Resource::new("a:b", ResourceContent::Text("x".into())));
+        let StoredBlock::Resource { resource, .. } = block.into() else { panic!("a resource stays one") };
+        assert_eq!(resource.content, Payload::Inline(ResourceContent::Text("x".into())));
+    }
+}

@@ -1,0 +1,28 @@
+//! The contract between tools and jp: content blocks, questions and tool responses.
+//!
+//! A tool prints one [`ToolResponse`] as JSON: typed [`ContentBlock`]s in order (text, resources,
+//! questions, images, audio), whether it failed, and, for tools that stay alive, a [`Status`]. The
+//! shapes follow MCP's `CallToolResult`; what jp adds is optional. A question is an
+//! [`InputRequest`], whose schema [`AnswerType`] writes for the common cases.
+//!
+//! ```
+//! use jp_tool::{AnswerType, ContentBlock, InputRequest, ToolResponse};
+//!
+//! let response = ToolResponse::new([
+//!     ContentBlock::text("Two files would change."),
+//!     ContentBlock::question(InputRequest::new("confirm", "Apply?", AnswerType::Boolean).with_default(true)),
+//! ]);
+//! println!("{}", serde_json::to_string(&response).unwrap());
+//! ```
+
+mod block;
+mod input;
+mod response;
+#[cfg(feature = "rmcp")]
+mod rmcp;
+
+#[cfg(feature = "rmcp")]
+pub use self::rmcp::{ElicitationError, McpResponse, QuestionError, ResourceLink, Skipped, Unconverted};
+pub use block::{BlockError, ContentBlock, Media, StoredBlock};
+pub use input::{AnswerType, InputRequest};
+pub use response::{ResponseError, Status, ToolError, ToolResponse};

@@ -1,0 +1,86 @@
+use jp_conversation::{ChatResponse, EventKind, ToolCallRequest, ToolCallResponse, Usage};
+use jp_tool::ContentBlock;
+
+use crate::{Delta, TurnEvent};
+
+const NO_TOOLS: &str = "No tools are available in this version of jp.";
+
+/// An answer while it is collected.
+///
+/// Each run of words or of reasoning becomes one event, when the next begins or the answer ends.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    run: Option<ChatResponse>,
+    calls: Vec<ToolCallRequest>,
+    usage: Option<Usage>,
+}
+
+type OnEvent<'a> = &'a mut dyn FnMut(TurnEvent<'_>);
+
+impl Answer {
+    pub(crate) fn text(&mut self, text: &str, on_event: OnEvent<'_>) {
+        self.take(ChatResponse::message(text), on_event);
+        on_event(TurnEvent::Delta(Delta::Text(text)));
+    }
+
+    pub(crate) fn reasoning(&mut self, text: &str, on_event: OnEvent<'_>) {
+        self.take(ChatResponse::reasoning(text), on_event);
+        on_event(TurnEvent::Delta(Delta::Reasoning(text)));
+    }
+
+    pub(crate) fn call(&mut self, call: ToolCallRequest) {
+        self.calls.push(call);
+    }
+
+    pub(crate) fn usage(&mut self, usage: Usage) {
+        self.usage = Some(usage);
+    }
+
+    /// Records what is left: the last run with why it was cut off, the calls, what it all cost.
+    pub(crate) fn end(mut self, incomplete: Option<String>, model: &str, on_event: OnEvent<'_>) {
+        if let Some(run) = self.run.take() {
+            on_event(TurnEvent::Record(EventKind::ChatResponse(ChatResponse { incomplete, ..run })));
+        }
+        refuse(self.calls, on_event);
+        if let Some(usage) = self.usage {
+            on_event(TurnEvent::Record(EventKind::Usage(Usage { model: model.to_owned(), ..usage })));
+        }
+    }
+
+    /// Appends to the current run, or records it and begins another.
+    fn take(&mut self, piece: ChatResponse, on_event: OnEvent<'_>) {
+        use jp_conversation::ResponseContent::{Message, Reasoning};
+        match (self.run.as_mut().map(|run| &mut run.content), &piece.content) {
+            (Some(Message(run)), Message(text)) | (Some(Reasoning(run)), Reasoning(text)) => {
+                run.push_str(text)
+            }
+            _ => {
+                let ended = self.run.replace(piece);
+                ended.into_iter().for_each(|run| on_event(TurnEvent::Record(EventKind::ChatResponse(run))));
+            }
+        }
+    }
+}
+
+/// Records the calls and, since nothing can run them, an error as the result of each.
+fn refuse(calls: Vec<ToolCallRequest>, on_event: OnEvent<'_>) {
+    let results: Vec<ToolCallResponse> = calls.iter().map(refusal).collect();
+    for call in calls {
+        let name = call.name.clone();
+        on_event(TurnEvent::Record(EventKind::ToolCallRequest(call)));
+        on_event(TurnEvent::Notice(&format!("The model called the tool `{name}`. {NO_TOOLS}")));
+    }
+    for result in results {
+        on_event(TurnEvent::Record(EventKind::ToolCallResponse(result)));
+    }
+}
+
+fn refusal(call: &ToolCallRequest) -> ToolCallResponse {
+    ToolCallResponse {
+        id: call.id.clone(),
+        content: vec![ContentBlock::text(NO_TOOLS).into()],
+        is_error: true,
+        structured_content: None,
+        meta: Default::default(),
+    }
+}

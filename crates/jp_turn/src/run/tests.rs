@@ -1,0 +1,219 @@
+use std::{cell::Cell, future, time::Duration};
+
+use jp_conversation::{Event, Stream, view};
+use jp_llm::{
+    BaseUrl, Endpoint,
+    testing::{Reply, Server, block_on, chunk},
+};
+use proptest::prelude::*;
+
+use super::*;
+
+const FINISH: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"REASON\"}]}\n\n";
+const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n";
+const DONE: &str = "data: [DONE]\n\n";
+
+fn finish(reason: &str) -> String {
+    FINISH.replace("REASON", reason)
+}
+
+fn reasoning(text: &str) -> String {
+    chunk(text).replace("content", "reasoning_content")
+}
+
+/// What happened, a line each, and how it ended.
+struct Course {
+    lines: Vec<String>,
+    shown: String,
+    recorded: Vec<EventKind>,
+}
+
+impl Course {
+    fn stream(&self) -> Stream {
+        let event = |kind: &EventKind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
+        Stream::from_events(self.recorded.iter().map(event).collect())
+    }
+
+    /// All text that was recorded.
+    fn kept(&self) -> String {
+        let text = |kind: &EventKind| match kind {
+            EventKind::ChatResponse(response) => match &response.content {
+                jp_conversation::ResponseContent::Message(text) => text.clone(),
+                jp_conversation::ResponseContent::Reasoning(text) => text.clone(),
+            },
+            _ => String::new(),
+        };
+        self.recorded.iter().map(text).collect()
+    }
+}
+
+/// Runs a turn that is cancelled once `cancel_after` pieces were shown.
+fn course(reply: Reply, cancel_after: Option<usize>) -> Course {
+    let server = Server::new(vec![reply]);
+    let mut endpoint = Endpoint::new("llamacpp", BaseUrl::parse(server.url()).unwrap(), "m");
+    endpoint.idle_timeout = Duration::from_millis(50);
+    endpoint.retry.base_delay = Duration::from_millis(1);
+    endpoint.retry.max_retries = 1;
+    let client = Client::new(endpoint).unwrap();
+    let (body, ()) = Body::new(|_| Ok(())).unwrap();
+
+    let mut course = Course { lines: vec![], shown: String::new(), recorded: vec![] };
+    let shown = Cell::new(0);
+    let cancel = future::poll_fn(|_| match cancel_after {
+        Some(pieces) if shown.get() >= pieces => std::task::Poll::Ready(()),
+        _ => std::task::Poll::Pending,
+    });
+    let outcome =
+        block_on(run(Turn { client: &client, body: &body, model: "llamacpp/m" }, cancel, &mut |event| {
+            if let TurnEvent::Delta(Delta::Text(text) | Delta::Reasoning(text)) = &event {
+                course.shown += text;
+                shown.set(shown.get() + 1);
+            }
+            course.lines.push(line(&event));
+            if let TurnEvent::Record(kind) = event {
+                course.recorded.push(kind);
+            }
+        }));
+    course.lines.push(format!("= {}", ending(&outcome)));
+    course.lines.iter_mut().for_each(|line| *line = line.replace(server.url(), "URL"));
+    course
+}
+
+fn line(event: &TurnEvent<'_>) -> String {
+    match event {
+        TurnEvent::Delta(delta) => format!("{delta:?}"),
+        TurnEvent::Retry(notice) => format!("Retry({} {})", notice.attempt, notice.reason),
+        TurnEvent::Notice(notice) => format!("Notice({notice})"),
+        TurnEvent::Record(kind) => {
+            let event = Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
+            event.to_json().unwrap().replace("{\"timestamp\":\"2026-11-21T12:00:00Z\",", "{")
+        }
+    }
+}
+
+fn ending(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Done { finish } => format!("{finish:?}"),
+        Outcome::Interrupted => "Interrupted".to_owned(),
+        Outcome::Failed(error) => format!("failed to {error}"),
+    }
+}
+
+fn lines(events: &[&str]) -> String {
+    course(Reply::stream(&events.concat()), None).lines.join("\n")
+}
+
+#[test]
+fn each_run_is_recorded_once_when_it_is_complete() {
+    let events =
+        [&reasoning("h"), &reasoning("m"), &chunk("Hel"), &chunk("lo"), &finish("stop"), USAGE, DONE];
+    insta::assert_snapshot!(lines(&events), @r#"
+    Reasoning("h")
+    Reasoning("m")
+    {"type":"chat_response","reasoning":"hm"}
+    Text("Hel")
+    Text("lo")
+    {"type":"chat_response","message":"Hello"}
+    {"type":"usage","model":"llamacpp/m","input":9,"output":3}
+    = Stop
+    "#);
+}
+
+#[test]
+fn length_limit_marks_the_last_run() {
+    insta::assert_snapshot!(lines(&[&reasoning("hm"), &chunk("half"), &finish("length"), DONE]), @r#"
+    Reasoning("hm")
+    {"type":"chat_response","reasoning":"hm"}
+    Text("half")
+    {"type":"chat_response","message":"half","incomplete":"length limit reached"}
+    = Length
+    "#);
+}
+
+#[test]
+fn lost_connection_keeps_what_was_shown() {
+    insta::assert_snapshot!(lines(&[&chunk("half")]), @r#"
+    Text("half")
+    {"type":"chat_response","message":"half","incomplete":"connection lost: it ended before it was complete"}
+    = failed to read the answer of llamacpp at URL
+    "#);
+    insta::assert_snapshot!(course(Reply::stream(&chunk("half")).then_hang(), None).lines.join("\n"), @r#"
+    Text("half")
+    {"type":"chat_response","message":"half","incomplete":"connection lost: nothing came for 0.05 s"}
+    = failed to read the answer of llamacpp at URL
+    "#);
+    insta::assert_snapshot!(lines(&[&chunk("half"), "data: {\"error\":{\"message\":\"gone\"}}\n\n"]), @r#"
+    Text("half")
+    {"type":"chat_response","message":"half","incomplete":"failed to read the answer: the server says: gone"}
+    = failed to read the answer of llamacpp at URL
+    "#);
+}
+
+#[test]
+fn interruption_keeps_what_was_shown() {
+    let events = [reasoning("hm"), chunk("half")].concat();
+    insta::assert_snapshot!(course(Reply::stream(&events).then_hang(), Some(2)).lines.join("\n"), @r#"
+    Reasoning("hm")
+    {"type":"chat_response","reasoning":"hm"}
+    Text("half")
+    {"type":"chat_response","message":"half","incomplete":"interrupted"}
+    = Interrupted
+    "#);
+}
+
+#[test]
+fn interruption_before_the_first_word_records_nothing() {
+    assert_eq!(course(Reply::hang(), Some(0)).lines, ["= Interrupted"]);
+}
+
+#[test]
+fn failure_before_the_first_word_tells_of_retries_and_records_nothing() {
+    insta::assert_snapshot!(course(Reply::json(500, "{\"error\":\"no memory\"}"), None).lines.join("\n"), @r#"
+    Retry(1 get an answer from llamacpp at URL: 500: no memory)
+    = failed to get an answer from llamacpp at URL: 500: no memory
+    "#);
+}
+
+#[test]
+fn tool_calls_are_refused_and_the_history_stays_whole() {
+    let call = |id: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"{id}\",\"function\":{{\"name\":\"read\",\"arguments\":\"{{}}\"}}}}]}}}}]}}\n\n"
+        )
+    };
+    let events =
+        [chunk("I look."), call("1"), call("2"), finish("tool_calls"), USAGE.to_owned(), DONE.to_owned()];
+    let course = course(Reply::stream(&events.concat()), None);
+    insta::assert_snapshot!(course.lines.join("\n"), @r#"
+    Text("I look.")
+    {"type":"chat_response","message":"I look."}
+    {"type":"tool_call_request","id":"1","name":"read","arguments":{}}
+    Notice(The model called the tool `read`. No tools are available in this version of jp.)
+    {"type":"tool_call_request","id":"2","name":"read","arguments":{}}
+    Notice(The model called the tool `read`. No tools are available in this version of jp.)
+    {"type":"tool_call_response","id":"1","content":[{"type":"text","text":"No tools are available in this version of jp."}],"is_error":true}
+    {"type":"tool_call_response","id":"2","content":[{"type":"text","text":"No tools are available in this version of jp."}],"is_error":true}
+    {"type":"usage","model":"llamacpp/m","input":9,"output":3}
+    = ToolCalls
+    "#);
+    let stream = course.stream();
+    let answered =
+        |message: &view::Message<'_>| matches!(message, view::Message::Tool { response: Some(_), .. });
+    let messages = view::thread(&stream).messages;
+    assert_eq!(messages.iter().map(answered).collect::<Vec<_>>(), [false, true, true]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn nothing_shown_is_lost(
+        pieces in prop::collection::vec((any::<bool>(), "[a-z]{1,3}"), 1..8),
+        cut in 0usize..600,
+        cancel_after in prop::option::of(0usize..8),
+    ) {
+        let piece = |(is_reasoning, text): &(bool, String)| if *is_reasoning { reasoning(text) } else { chunk(text) };
+        let events = pieces.iter().map(piece).collect::<String>() + &finish("stop") + DONE;
+        let course = course(Reply::stream(&events[..cut.min(events.len())]), cancel_after);
+        prop_assert_eq!(course.kept(), course.shown);
+    }
+}

@@ -1,0 +1,10 @@
+//! What the fuzz targets check, as functions that panic where an invariant breaks.
+//!
+//! The targets are one line each; `tests/seeds.rs` runs the same functions over the seeds with a
+//! stable toolchain.
+
+mod events_json;
+mod uris;
+
+pub use events_json::events_json;
+pub use uris::uris;

@@ -1,0 +1,26 @@
+//! Runs the targets' checks over the seeds: no fuzzer, any toolchain.
+
+use std::{fs, path::Path};
+
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds").join(target);
+    let seeds: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|seed| fs::read(seed.unwrap().path()).unwrap()).collect();
+    assert!(!seeds.is_empty());
+    seeds
+}
+
+#[test]
+fn events_json_holds_for_every_cut_of_its_seeds() {
+    for seed in seeds("events_json") {
+        (0..=seed.len()).for_each(|length| jp_fuzz::events_json(&seed[..length]));
+    }
+}
+
+#[test]
+fn uris_hold_for_every_line_of_their_seeds() {
+    for seed in seeds("uris") {
+        let seed = String::from_utf8(seed).unwrap();
+        seed.lines().chain([&*seed]).for_each(jp_fuzz::uris);
+    }
+}
