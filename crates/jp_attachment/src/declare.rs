@@ -77,6 +77,25 @@ pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, Attach
     Ok(Declared { declaration: Some(declaration.to_owned()), ..declared })
 }
 
+/// Reads a declaration of a configuration file; its paths are relative to the workspace root.
+///
+/// Unlike what is typed, it is read again for every conversation, so it always has a stored form: for
+/// a directory or glob outside the workspace that is `external:…/NAME/` or `external:…/NAME/PATTERN`.
+pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachError> {
+    let place = Place { current_dir: place.root.clone(), ..place.clone() };
+    let mut declared = parse_input(input, &place)?;
+    if declared.declaration.is_none() {
+        let (directory, pattern) = match &declared.source {
+            Source::Path(directory) => (directory, ""),
+            Source::Glob(glob) => (&glob.base, glob.pattern.as_str()),
+            Source::Exclude(_) => return Ok(declared),
+        };
+        let not_utf8 = |_| AttachError::NotUtf8 { input: input.to_owned(), path: directory.clone() };
+        declared.declaration = Some(format!("{}/{pattern}", place.external(directory).map_err(not_utf8)?));
+    }
+    Ok(declared)
+}
+
 /// Returns the stored declarations that `input` may mean, to find the one to remove: what it names need
 /// not exist any more.
 #[must_use]

@@ -65,7 +65,7 @@ mod scheme;
 mod special;
 mod store;
 
-pub use declare::{Declared, Source, parse_input, parse_stored, possible_declarations};
+pub use declare::{Declared, Source, parse_configured, parse_input, parse_stored, possible_declarations};
 pub use error::{AttachError, IgnoreRule, SpecialFile};
 pub use exclude::Exclude;
 pub use file::FileHandler;

@@ -79,7 +79,7 @@ impl Place {
         Ok(format!("file:{}/", encode_literal(&relative)))
     }
 
-    fn external(&self, path: &Path) -> Result<String, NotUtf8> {
+    pub(crate) fn external(&self, path: &Path) -> Result<String, NotUtf8> {
         let parent = path.parent().and_then(Path::to_str).ok_or(NotUtf8)?;
         let name = path.file_name().and_then(|name| name.to_str()).ok_or(NotUtf8)?;
         let key = self.external_key.as_ref().map(|key| key.0.as_slice());

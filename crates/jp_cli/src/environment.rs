@@ -68,7 +68,10 @@ fn directory(variable: &str) -> Option<PathBuf> {
 
 /// Names the terminal session: `JP_SESSION` where it is set, else the session of the terminal.
 fn session(has_terminal: bool) -> Option<String> {
-    env::var("JP_SESSION").ok().filter(|session| !session.is_empty()).or_else(|| terminal_session(has_terminal))
+    env::var("JP_SESSION")
+        .ok()
+        .filter(|session| !session.is_empty())
+        .or_else(|| terminal_session(has_terminal))
 }
 
 #[cfg(unix)]

@@ -66,7 +66,11 @@ impl Output {
 
     /// Writes text that came from elsewhere; a terminal gets it without what would steer it.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
-        if self.stdout_is_terminal { self.bytes(printable(text).as_bytes()) } else { self.bytes(text.as_bytes()) }
+        if self.stdout_is_terminal {
+            self.bytes(printable(text).as_bytes())
+        } else {
+            self.bytes(text.as_bytes())
+        }
     }
 
     /// Writes a line of data.

@@ -25,7 +25,8 @@ pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
 /// Writes a number with separators: `1,234,567`.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
-    let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
     groups.join(",")
 }
 
@@ -35,8 +36,14 @@ mod tests {
 
     #[test]
     fn figures_read_as_people_write_them() {
-        assert_eq!([0, 999, 1000, 1_500_000, 999_999].map(bytes), ["0 B", "999 B", "1.0 KB", "1.5 MB", "1.0 MB"]);
-        assert_eq!([1_u64, 2, 1000].map(|number| count(number, "file")), ["1 file", "2 files", "1,000 files"]);
+        assert_eq!(
+            [0, 999, 1000, 1_500_000, 999_999].map(bytes),
+            ["0 B", "999 B", "1.0 KB", "1.5 MB", "1.0 MB"]
+        );
+        assert_eq!(
+            [1_u64, 2, 1000].map(|number| count(number, "file")),
+            ["1 file", "2 files", "1,000 files"]
+        );
         assert_eq!(thousands(1_234_567), "1,234,567");
     }
 }

@@ -71,7 +71,11 @@ impl<'a> Context<'a> {
         for is_local in [false, true] {
             let store = self.store(is_local);
             let located = store.list()?;
-            found.extend(located.into_iter().map(|located| Found { store: store.clone(), located, is_local }));
+            found.extend(located.into_iter().map(|located| Found {
+                store: store.clone(),
+                located,
+                is_local,
+            }));
         }
         found.sort_by_key(|found| std::cmp::Reverse(found.located.id));
         Ok(found)
@@ -101,9 +105,9 @@ impl<'a> Context<'a> {
 
     fn named(&self, id: &str) -> Result<Found, Failure> {
         let hint = "`jp conversation ls` lists what there is.";
-        let id = id.parse::<ConversationId>().map_err(|error| {
-            Failure::usage(format!("{error}")).with_hint(hint)
-        })?;
+        let id = id
+            .parse::<ConversationId>()
+            .map_err(|error| Failure::usage(format!("{error}")).with_hint(hint))?;
         let found = self.conversations()?.into_iter().find(|found| found.located.id == id);
         found.ok_or_else(|| Failure::new(format!("there is no conversation {id}")).with_hint(hint))
     }
@@ -126,9 +130,10 @@ impl<'a> Context<'a> {
         let mut layers = Layers::new();
         self.add_files(&mut layers)?;
         conversation.map_or(Ok(()), |conversation| add_conversation(&mut layers, conversation))?;
-        layers.add_env(std::env::vars_os().filter_map(|(name, value)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        }))?;
+        layers.add_env(
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+        )?;
         for argument in &self.global.cfg {
             self.add_argument(&mut layers, argument)?;
         }
@@ -156,8 +161,9 @@ impl<'a> Context<'a> {
     fn add_argument(&self, layers: &mut Layers, argument: &str) -> Result<(), Failure> {
         let path = self.environment.current_dir.join(argument);
         let is_file = path.is_file();
-        let usage = |error: jp_config::Error| {
-            Failure { code: crate::error::Code::Usage, ..Failure::new(format!("failed to {}", chain(&error))) }
+        let usage = |error: jp_config::Error| Failure {
+            code: crate::error::Code::Usage,
+            ..Failure::new(format!("failed to {}", chain(&error)))
         };
         if is_file {
             let text = fs::read_to_string(&path)
@@ -169,9 +175,9 @@ impl<'a> Context<'a> {
                 Err(Failure::usage(format!("failed to load {}: there is no such file", path.display()))
                     .with_hint("`-c KEY=VALUE` sets a value, `-c FILE` loads a TOML file."))
             }
-            assignment => {
-                layers.add_assignment(Layer::Argument { text: argument.to_owned() }, &assignment).map_err(usage)
-            }
+            assignment => layers
+                .add_assignment(Layer::Argument { text: argument.to_owned() }, &assignment)
+                .map_err(usage),
         }
     }
 }

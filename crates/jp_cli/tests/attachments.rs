@@ -30,7 +30,19 @@ fn directory_gives_its_files_in_order_and_respects_ignore_rules() {
 fn names_of_every_kind_are_attached_and_shown_again() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let strange = ["with space.txt", "a#b", "100%.txt", "%41.txt", "it's \"quoted\"", "🌱.md", "two\nlines", "a[1].txt", "q?.txt", "é", "e\u{301}"];
+    let strange = [
+        "with space.txt",
+        "a#b",
+        "100%.txt",
+        "%41.txt",
+        "it's \"quoted\"",
+        "🌱.md",
+        "two\nlines",
+        "a[1].txt",
+        "q?.txt",
+        "é",
+        "e\u{301}",
+    ];
     for name in strange {
         sandbox.write(name, name);
     }
@@ -91,8 +103,12 @@ fn unavailable_can_be_skipped_and_is_said() {
     sandbox.write("ok.txt", "fine");
     sandbox.write("big.txt", "x".repeat(2000));
     let limit = "conversation.attachment.max_bytes=1KB";
-    sandbox.jp(&["q", "--new", "-c", limit, "-a", "ok.txt", "-a", "big.txt", "?"]).failed(1, &["--skip-unavailable"]);
-    let run = sandbox.jp(&["q", "--new", "-c", limit, "--skip-unavailable", "-a", "ok.txt", "-a", "big.txt", "?"]).succeeded();
+    sandbox
+        .jp(&["q", "--new", "-c", limit, "-a", "ok.txt", "-a", "big.txt", "?"])
+        .failed(1, &["--skip-unavailable"]);
+    let run = sandbox
+        .jp(&["q", "--new", "-c", limit, "--skip-unavailable", "-a", "ok.txt", "-a", "big.txt", "?"])
+        .succeeded();
     assert!(run.stderr.contains("skipped") && run.stderr.contains("big.txt"), "{}", run.stderr);
     assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["ok.txt"]);
 }
@@ -105,7 +121,8 @@ fn name_that_is_not_utf8_is_named_in_the_error() {
     let name = std::ffi::OsStr::from_bytes(b"bad\xff.txt");
     fs::write(sandbox.root.join(name), "x").unwrap();
     sandbox.jp(&["q", "--new", "-a", ".", "what?"]).failed(1, &["bad", "UTF-8"]);
-    let mut arguments: Vec<&std::ffi::OsStr> = ["q", "--new", "what?", "-a"].iter().map(std::ffi::OsStr::new).collect();
+    let mut arguments: Vec<&std::ffi::OsStr> =
+        ["q", "--new", "what?", "-a"].iter().map(std::ffi::OsStr::new).collect();
     arguments.push(name);
     let run = sandbox.jp(&arguments);
     assert_ne!(run.code, 0, "{run:?}");
@@ -172,8 +189,14 @@ fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_his
     sandbox.jp(&["q", "--new", "start"]).succeeded();
     sandbox.jp(&["attachment", "add", "a.txt", "~/outside/notes.md"]).succeeded();
     let rows = sandbox.json(&["attachment", "ls"]);
-    assert_eq!(rows[0], json!({"declaration": "file:a.txt", "kind": "workspace", "uri": null, "name": null, "size": null, "turn": null}));
-    assert_eq!((&rows[1]["kind"], &rows[1]["name"], &rows[1]["turn"]), (&json!("external"), &json!("notes.md"), &Value::Null));
+    assert_eq!(
+        rows[0],
+        json!({"declaration": "file:a.txt", "kind": "workspace", "uri": null, "name": null, "size": null, "turn": null})
+    );
+    assert_eq!(
+        (&rows[1]["kind"], &rows[1]["name"], &rows[1]["turn"]),
+        (&json!("external"), &json!("notes.md"), &Value::Null)
+    );
     sandbox.jp(&["q", "look"]).succeeded();
     assert!(last_message(&server).contains("abc") && last_message(&server).contains("outside"));
     let rows = sandbox.json(&["attachment", "ls"]);
@@ -183,7 +206,9 @@ fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_his
     assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
     sandbox.jp(&["q", "still there?"]).succeeded();
     assert_eq!(sandbox.json(&["resource", "ls"]).as_array().unwrap().len(), 2);
-    sandbox.jp(&["attachment", "rm", "a.txt"]).failed(1, &["a.txt is not attached", "hint: `jp attachment ls`"]);
+    sandbox
+        .jp(&["attachment", "rm", "a.txt"])
+        .failed(1, &["a.txt is not attached", "hint: `jp attachment ls`"]);
 }
 
 #[test]
@@ -193,6 +218,24 @@ fn vanished_file_of_the_configuration_names_the_way_out() {
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     sandbox.write(".jp/config.toml", format!("{config}[conversation]\nattachments = [\"file:gone.md\"]\n"));
     sandbox.jp(&["q", "--new", "what?"]).failed(1, &["gone.md", "jp attachment rm 'file:gone.md'"]);
+}
+
+#[test]
+fn configured_files_outside_the_workspace_are_attached_to_each_new_conversation_once() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/guides/style.md", "tabs");
+    sandbox.write("~/guides/more/naming.md", "nouns");
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "conversation.attachments = ['~/guides/style.md', '~/guides/more']\n",
+    );
+    for _ in 0..2 {
+        sandbox.jp(&["q", "--new", "one"]).succeeded();
+        assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["style.md", "naming.md"]);
+        sandbox.jp(&["q", "two"]).succeeded();
+        assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["style.md", "naming.md"]);
+    }
 }
 
 #[test]
@@ -214,8 +257,15 @@ fn fork_inherits_snapshots_and_a_trimmed_one_resolves_again() {
     sandbox.json(&["conversation", "fork", &original, "--turns", "1"]);
     sandbox.jp(&["q", "three"]).succeeded();
     let message = last_message(&server);
-    assert!(message.contains("second") && message.contains("outside") && !message.contains("first"), "{message}");
-    assert_eq!(sandbox.json(&["resource", "ls", "-i", &original]).as_array().unwrap().len(), 2, "the original is untouched");
+    assert!(
+        message.contains("second") && message.contains("outside") && !message.contains("first"),
+        "{message}"
+    );
+    assert_eq!(
+        sandbox.json(&["resource", "ls", "-i", &original]).as_array().unwrap().len(),
+        2,
+        "the original is untouched"
+    );
 }
 
 #[test]

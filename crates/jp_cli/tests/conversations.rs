@@ -22,8 +22,14 @@ fn list_shows_the_newest_first_and_marks_the_current_one() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     let rows = sandbox.json(&["conversation", "ls"]);
     let row = |index: usize, key: &str| rows[index][key].clone();
-    assert_eq!((row(0, "id"), row(0, "title"), row(0, "current")), (json!(second), json!("Second"), json!(true)));
-    assert_eq!((row(1, "id"), row(1, "title"), row(1, "turns")), (json!(first), json!("The first question of all"), json!(1)));
+    assert_eq!(
+        (row(0, "id"), row(0, "title"), row(0, "current")),
+        (json!(second), json!("Second"), json!(true))
+    );
+    assert_eq!(
+        (row(1, "id"), row(1, "title"), row(1, "turns")),
+        (json!(first), json!("The first question of all"), json!(1))
+    );
     assert_eq!((row(1, "local"), row(1, "current")), (json!(false), json!(false)));
     sandbox.jp(&["c", "use", &first]).succeeded();
     sandbox.jp(&["q", "goes on with the first"]).succeeded();
@@ -51,7 +57,10 @@ fn print_shows_turns_as_text_and_as_json() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
     sandbox.jp(&["q", "-i", &first, "And then?"]).succeeded();
     let text = sandbox.jp(&["c", "print", &first]).succeeded().stdout;
-    assert!(text.starts_with("## Turn 1\n\nThe first question of all\n\n- attached: a.txt (3 B) <file:///"), "{text}");
+    assert!(
+        text.starts_with("## Turn 1\n\nThe first question of all\n\n- attached: a.txt (3 B) <file:///"),
+        "{text}"
+    );
     assert!(text.ends_with("## Turn 2\n\nAnd then?\n\nYes.\n\n"), "{text}");
     let document = sandbox.json(&["c", "print", &first, "--turn", "2"]);
     assert_eq!(document["turns"].as_array().unwrap().len(), 1);
@@ -90,8 +99,12 @@ fn versions_of_a_resource_are_chosen_by_number_or_checksum() {
     sandbox.jp(&["q", "-i", &first, "-a", "a.txt", "and now?"]).succeeded();
     let rows = sandbox.json(&["r", "ls"]);
     let checksum = rows[0]["checksum"].as_str().unwrap();
-    let show = |arguments: &[&str]| sandbox.jp(&[&["r", "show", "a.txt"], arguments].concat()).succeeded().stdout;
-    assert_eq!([show(&[]), show(&["--version", "1"]), show(&["--version", &checksum[..12]])], ["changed", "abc", "abc"]);
+    let show =
+        |arguments: &[&str]| sandbox.jp(&[&["r", "show", "a.txt"], arguments].concat()).succeeded().stdout;
+    assert_eq!(
+        [show(&[]), show(&["--version", "1"]), show(&["--version", &checksum[..12]])],
+        ["changed", "abc", "abc"]
+    );
     assert_eq!(sandbox.json(&["r", "show", "a.txt"])["text"], "changed");
     sandbox.jp(&["r", "show", "a.txt", "--version", "3"]).failed(1, &["has no version 3", "2 versions"]);
     sandbox.jp(&["r", "show", "b.txt"]).failed(1, &["no resource b.txt", "hint: `jp resource ls`"]);

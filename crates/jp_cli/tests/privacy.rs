@@ -22,7 +22,15 @@ fn no_path_of_the_machine_is_stored() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     fs::rename(sandbox.path(".jp/config.toml"), sandbox.home.join("config.toml")).unwrap();
-    let config = support::shown(&sandbox.home.join("config.toml"));
+    let home = support::shown(&sandbox.home);
+    let declared = format!(
+        "conversation.attachments = ['{home}/outside/style.md', '~/outside/all/', '{home}/outside/all/*.txt']\n"
+    );
+    let config = sandbox.home.join("config.toml");
+    fs::write(&config, declared + &fs::read_to_string(&config).unwrap()).unwrap();
+    let config = support::shown(&config);
+    sandbox.write("~/outside/style.md", "style");
+    sandbox.write("~/outside/all/d.txt", "d");
     sandbox.write("src/main.rs", "fn main() {}");
     sandbox.write("~/outside/notes.md", "# Notes");
     sandbox.write("~/outside/more/a.txt", "a");
@@ -35,7 +43,25 @@ fn no_path_of_the_machine_is_stored() {
         all.extend(arguments);
         sandbox.jp(&all).succeeded()
     };
-    jp(&["q", "--new", "-a", "src/", "-a", "~/outside/notes.md", "-a", "~/outside/more", "-a", "~/outside/glob/*.md", "-a", "link.md", "-a", &format!("{root}/src/main.rs"), "-a", "!*.lock", "one"]);
+    jp(&[
+        "q",
+        "--new",
+        "-a",
+        "src/",
+        "-a",
+        "~/outside/notes.md",
+        "-a",
+        "~/outside/more",
+        "-a",
+        "~/outside/glob/*.md",
+        "-a",
+        "link.md",
+        "-a",
+        &format!("{root}/src/main.rs"),
+        "-a",
+        "!*.lock",
+        "one",
+    ]);
     jp(&["q", "-a", "~/outside/notes.md", "two"]);
     jp(&["attachment", "add", "~/outside/more/a.txt"]);
     jp(&["attachment", "rm", "~/outside/notes.md"]);
@@ -47,7 +73,9 @@ fn no_path_of_the_machine_is_stored() {
     for path in files {
         let mut bytes = Vec::new();
         content(&path).as_slice().read_to_end(&mut bytes).unwrap();
-        for private in [support::shown(&sandbox.home), "jean".to_owned(), "outside/".to_owned(), "file:///".to_owned()] {
+        for private in
+            [support::shown(&sandbox.home), "jean".to_owned(), "outside/".to_owned(), "file:///".to_owned()]
+        {
             let found = bytes.windows(private.len()).any(|window| window == private.as_bytes());
             assert!(!found, "{private:?} is in {}: {}", path.display(), String::from_utf8_lossy(&bytes));
         }
@@ -86,6 +114,14 @@ fn key_makes_external_uris_unguessable_and_may_not_be_in_the_workspace() {
     assert_ne!(sandbox.json(&["resource", "ls"])[0]["uri"].as_str().unwrap(), keyed);
     assert_eq!(uri("~/key"), keyed);
     sandbox
-        .jp(&["q", "--new", "-c", "conversation.attachment.external_key=.jp/key", "-a", "~/outside/notes.md", "x"])
+        .jp(&[
+            "q",
+            "--new",
+            "-c",
+            "conversation.attachment.external_key=.jp/key",
+            "-a",
+            "~/outside/notes.md",
+            "x",
+        ])
         .failed(1, &["inside the workspace"]);
 }

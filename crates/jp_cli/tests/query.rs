@@ -14,15 +14,30 @@ fn answer_streams_to_stdout_and_the_rest_to_stderr() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("src/main.rs", "fn main() {}\n");
     sandbox.write("~/outside/notes.md", "# Notes\n");
-    let run = sandbox.jp(&["query", "--new", "--attach", "src/", "--attach", "~/outside/notes.md", "What", "now?"]).succeeded();
+    let run = sandbox
+        .jp(&["query", "--new", "--attach", "src/", "--attach", "~/outside/notes.md", "What", "now?"])
+        .succeeded();
     assert_eq!(run.stdout, "It prints hello.\n");
-    for words in ["Attached 2 resources, 21 B:", "src/main.rs", "notes.md", "external:", "50 input, 40 from cache, 7 output", "`jp query \"…\"` goes on with conversation"] {
+    for words in [
+        "Attached 2 resources, 21 B:",
+        "src/main.rs",
+        "notes.md",
+        "external:",
+        "50 input, 40 from cache, 7 output",
+        "`jp query \"…\"` goes on with conversation",
+    ] {
         assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
     }
     let message = last_message(&server);
     assert!(message.starts_with("What now?\n<resource uri=\"file:///"), "{message}");
-    assert!(message.contains("name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"), "{message}");
-    assert!(message.contains("name=\"notes.md\" mimeType=\"text/markdown\">\n# Notes\n</resource>"), "{message}");
+    assert!(
+        message.contains("name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"),
+        "{message}"
+    );
+    assert!(
+        message.contains("name=\"notes.md\" mimeType=\"text/markdown\">\n# Notes\n</resource>"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -36,11 +51,17 @@ fn conversation_goes_on_and_attachments_stay_at_their_turn() {
     sandbox.jp(&["q", "two"]).succeeded();
     let second = server.received().pop().unwrap().body;
     let history = first.strip_suffix(b"]}").expect("a request ends with its messages");
-    assert!(second.starts_with(history), "{}\n{}", String::from_utf8_lossy(&first), String::from_utf8_lossy(&second));
+    assert!(
+        second.starts_with(history),
+        "{}\n{}",
+        String::from_utf8_lossy(&first),
+        String::from_utf8_lossy(&second)
+    );
     assert!(!String::from_utf8_lossy(&second).contains("second"));
     sandbox.jp(&["q", "-a", "a.txt", "three"]).succeeded();
     assert!(last_message(&server).contains("second"));
-    let turns: Vec<_> = sandbox.json(&["resource", "ls"]).as_array().unwrap().iter().map(|row| row["turn"].clone()).collect();
+    let turns: Vec<_> =
+        sandbox.json(&["resource", "ls"]).as_array().unwrap().iter().map(|row| row["turn"].clone()).collect();
     assert_eq!(turns, [json!(1), json!(3)]);
 }
 
@@ -118,9 +139,10 @@ fn explain_sends_and_stores_nothing() {
 fn failed_query_is_kept_and_sent_again_without_words() {
     let sandbox = Sandbox::new().with_url(&unused_url());
     sandbox.write("a.txt", "abc");
-    sandbox
-        .jp(&["query", "--new", "-a", "a.txt", "is it?"])
-        .failed(1, &["connection refused", "hint: start the server", "`jp query` without words sends it again"]);
+    sandbox.jp(&["query", "--new", "-a", "a.txt", "is it?"]).failed(
+        1,
+        &["connection refused", "hint: start the server", "`jp query` without words sends it again"],
+    );
     assert_eq!(sandbox.events().iter().filter(|event| event["type"] == "chat_request").count(), 1);
     let server = answering("Yes.");
     let sandbox = sandbox.with_server(&server);
@@ -134,7 +156,9 @@ fn failed_query_is_kept_and_sent_again_without_words() {
 fn half_an_answer_is_kept_and_marked() {
     let server = Server::new(vec![Reply::stream(&chunk("It pri"))]);
     let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.jp(&["query", "--new", "what?"]).failed(1, &["ended before it was complete", "what arrived of the answer is kept"]);
+    let run = sandbox
+        .jp(&["query", "--new", "what?"])
+        .failed(1, &["ended before it was complete", "what arrived of the answer is kept"]);
     assert_eq!(run.stdout, "It pri\n");
     let events = sandbox.events();
     let answer = events.iter().find(|event| event["type"] == "chat_response").unwrap();
@@ -196,7 +220,10 @@ fn interrupt_keeps_what_arrived_and_exits_with_130() {
     assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
     let events = sandbox.events();
     let answer = events.iter().find(|event| event["type"] == "chat_response").unwrap();
-    assert_eq!((&answer["message"], &answer["incomplete"]), (&json!("Once upon a time"), &json!("interrupted")));
+    assert_eq!(
+        (&answer["message"], &answer["incomplete"]),
+        (&json!("Once upon a time"), &json!("interrupted"))
+    );
 }
 
 #[test]
@@ -243,7 +270,8 @@ fn second_query_waits_for_the_first_or_fails_with_no_wait() {
     first.kill().unwrap();
     first.wait().unwrap();
     assert!(second.wait_with_output().unwrap().status.success());
-    let requests: Vec<_> = sandbox.events().into_iter().filter(|event| event["type"] == "chat_request").collect();
+    let requests: Vec<_> =
+        sandbox.events().into_iter().filter(|event| event["type"] == "chat_request").collect();
     assert_eq!(requests.iter().map(|event| &event["content"]).collect::<Vec<_>>(), ["one", "two"]);
 }
 
@@ -279,22 +307,30 @@ fn torn_conversation_goes_on_with_one_warning() {
 fn full_disk_is_an_error_and_nothing_is_half_written() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let mount = |arguments: &[&str]| std::process::Command::new(arguments[0]).args(&arguments[1..]).stderr(Stdio::null()).status();
+    let mount = |arguments: &[&str]| {
+        std::process::Command::new(arguments[0]).args(&arguments[1..]).stderr(Stdio::null()).status()
+    };
     let disk = support::shown(&sandbox.path(".jp"));
-    if !mount(&["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", &disk]).is_ok_and(|status| status.success()) {
+    if !mount(&["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", &disk])
+        .is_ok_and(|status| status.success())
+    {
         eprintln!("skipped: a small file system can't be mounted here");
         return;
     }
     sandbox.write(".jp/.id", "full\n");
     let sandbox = sandbox.with_server(&server);
-    let incompressible: Vec<u8> = (0..400_000_u32).flat_map(|index| (index.wrapping_mul(2_654_435_761) >> 7).to_le_bytes()).collect();
+    let incompressible: Vec<u8> =
+        (0..400_000_u32).flat_map(|index| (index.wrapping_mul(2_654_435_761) >> 7).to_le_bytes()).collect();
     sandbox.write("big.bin", incompressible);
     let run = sandbox.jp(&["query", "--new", "-a", "big.bin", "what?"]);
     let left = sandbox.files(".jp");
     let unmounted = mount(&["umount", &disk]).is_ok_and(|status| status.success());
     run.failed(1, &["No space left", "hint: free some space"]);
     assert_eq!(server.received().len(), 0);
-    assert!(!left.iter().any(|path| path.ends_with("events.json") || path.extension().is_some_and(|e| e == "gz")), "{left:?}");
+    assert!(
+        !left.iter().any(|path| path.ends_with("events.json") || path.extension().is_some_and(|e| e == "gz")),
+        "{left:?}"
+    );
     assert!(unmounted);
 }
 
@@ -337,7 +373,9 @@ fn command_works_only_in_a_workspace() {
 fn flag_works_before_and_after_the_command() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    for arguments in [["--format", "json", "query", "--new", "x"], ["query", "--new", "x", "--format", "json"]] {
+    for arguments in
+        [["--format", "json", "query", "--new", "x"], ["query", "--new", "x", "--format", "json"]]
+    {
         let run = sandbox.jp(&arguments).succeeded();
         assert!(run.stdout.starts_with('{'), "{}", run.stdout);
     }
@@ -356,9 +394,14 @@ fn model_named_once_is_kept_for_the_conversation() {
 fn key_command_of_a_workspace_is_not_run() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new();
-    let config = format!("assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\napi_key_command = ['touch', 'ran']\n", server.url());
+    let config = format!(
+        "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\napi_key_command = ['touch', 'ran']\n",
+        server.url()
+    );
     sandbox.write(".jp/config.toml", &config);
-    sandbox.jp(&["query", "--new", "what?"]).failed(1, &["api_key_command", "is not run", "~/.config/jp/config.toml"]);
+    sandbox
+        .jp(&["query", "--new", "what?"])
+        .failed(1, &["api_key_command", "is not run", "~/.config/jp/config.toml"]);
     assert!(!sandbox.path("ran").exists());
     sandbox.write(".jp/config.toml", "");
     sandbox.write("~/.config/jp/config.toml", config.replace("['touch', 'ran']", "'echo sk-secret'"));

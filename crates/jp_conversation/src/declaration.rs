@@ -119,8 +119,14 @@ mod tests {
     fn tables_become_urls() {
         for (table, url) in [
             (json!({"type": "file", "path": "README.md", "refresh": "notify"}), "file:README.md"),
-            (json!({"type": "cmd", "path": "git", "params": {"arg": ["diff", "--cached"]}}), "cmd://git?arg=diff&arg=--cached"),
-            (json!({"type": "cmd", "path": "rg", "params": {"args": ["a&b"], "description": "x y"}}), "cmd://rg?arg=a%26b&description=x%20y"),
+            (
+                json!({"type": "cmd", "path": "git", "params": {"arg": ["diff", "--cached"]}}),
+                "cmd://git?arg=diff&arg=--cached",
+            ),
+            (
+                json!({"type": "cmd", "path": "rg", "params": {"args": ["a&b"], "description": "x y"}}),
+                "cmd://rg?arg=a%26b&description=x%20y",
+            ),
         ] {
             assert_eq!(Declaration::from_json(&table), Ok(Declaration::new(url)));
         }

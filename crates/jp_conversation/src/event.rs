@@ -118,7 +118,12 @@ pub struct ToolCallResponse {
     #[serde(default)]
     pub is_error: bool,
     /// MCP's `structuredContent`.
-    #[serde(default, skip_serializing_if = "Option::is_none", rename = "structuredContent")]
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none",
+        rename = "structuredContent"
+    )]
     pub structured_content: Option<Value>,
     /// MCP's `_meta`.
     #[serde(default, skip_serializing_if = "Map::is_empty", rename = "_meta")]
@@ -252,7 +257,9 @@ impl Event {
 
 /// Reads RFC 3339, or the older `YYYY-MM-DD hh:mm:ss.f` as UTC.
 pub fn parse_timestamp(text: &str) -> Result<Timestamp, EventError> {
-    let older = || text.parse::<DateTime>().and_then(|time| time.to_zoned(TimeZone::UTC)).map(|time| time.timestamp());
+    let older = || {
+        text.parse::<DateTime>().and_then(|time| time.to_zoned(TimeZone::UTC)).map(|time| time.timestamp())
+    };
     text.parse::<Timestamp>()
         .or_else(|_| older())
         .map_err(|source| EventError::Timestamp { text: text.to_owned(), source })
@@ -317,6 +324,11 @@ impl<'de> Deserialize<'de> for ChatResponse {
     }
 }
 
+/// Reads a field that is there, `null` included.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
 fn blocks_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StoredBlock>, D::Error> {
     match Value::deserialize(deserializer)? {
         Value::String(text) => {
@@ -344,7 +356,8 @@ mod tests {
             r#""type":"chat_response","message":"ho","metadata":{"k":"v"},"incomplete":"connection lost"}"#,
             r#""type":"chat_response","reasoning":"hm"}"#,
             r#""type":"tool_call_request","id":"1","name":"read","arguments":{"path":"a"}}"#,
-            r#""type":"tool_call_response","id":"1","content":[{"type":"text","text":"x"}],"is_error":false}"#,
+            r#""type":"tool_call_response","id":"1","content":[{"type":"text","text":"x"}],"is_error":false,"structuredContent":null}"#,
+            r#""type":"tool_call_request","id":"1","name":"f","arguments":{"x":1.6484757319101372e-7}}"#,
             r#""type":"inquiry_request","id":"1","question":{"id":"q","text":"?","schema":{"type":"boolean"}}}"#,
             r#""type":"inquiry_response","id":"1","answer":true}"#,
             r#""type":"config_delta","delta":{"conversation":{"attachments":{"add":["file:a"]}}}}"#,
@@ -376,7 +389,8 @@ mod tests {
 
     #[test]
     fn malformed_event_says_what_is_missing() {
-        let error = Event::from_json(r#"{"timestamp":"2026-11-21T12:00:00Z","type":"chat_request"}"#).unwrap_err();
+        let error =
+            Event::from_json(r#"{"timestamp":"2026-11-21T12:00:00Z","type":"chat_request"}"#).unwrap_err();
         assert_eq!(error.to_string(), "missing field `content` at line 1 column 58");
     }
 }

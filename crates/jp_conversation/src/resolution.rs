@@ -21,6 +21,22 @@ pub struct Plan {
     pub lost: Vec<Declaration>,
 }
 
+impl Plan {
+    /// Resolves files outside the workspace that can be found after all: the configuration names them.
+    #[must_use]
+    pub fn resolving(mut self, is_found: impl Fn(&Declaration) -> bool) -> Self {
+        let copies = self.copies.extract_if(.., |(declaration, _)| is_found(declaration));
+        self.resolve.extend(copies.map(|(declaration, _)| declaration));
+        self.resolve.extend(self.lost.extract_if(.., |declaration| is_found(declaration)));
+        self
+    }
+
+    /// Returns the declarations that the next request delivers.
+    pub fn declarations(&self) -> impl Iterator<Item = &Declaration> {
+        self.resolve.iter().chain(self.copies.iter().map(|(declaration, _)| declaration))
+    }
+}
+
 /// Decides what to resolve for the next request.
 ///
 /// `configured` are the declarations of configuration files, `explicit` what was attached with the
@@ -106,7 +122,9 @@ impl Change {
             Some(Value::Object(change)) if change.contains_key("value") => {
                 Self { add: list(change.get("value")), remove: Vec::new() }
             }
-            Some(Value::Object(change)) => Self { add: list(change.get("add")), remove: list(change.get("remove")) },
+            Some(Value::Object(change)) => {
+                Self { add: list(change.get("add")), remove: list(change.get("remove")) }
+            }
             listed => Self { add: list(listed), remove: Vec::new() },
         }
     }
@@ -237,8 +255,12 @@ mod tests {
     #[test]
     fn glob_that_delivered_several_files_counts_as_delivered() {
         let mut request = ChatRequest::new("go");
-        request.delivered = vec![Delivered { declaration: Declaration::new("file:src/*.rs"), resources: vec![] }];
-        assert_eq!(resolved(&[event(EventKind::ChatRequest(request))], &["file:src/*.rs"], &[]), Vec::<String>::new());
+        request.delivered =
+            vec![Delivered { declaration: Declaration::new("file:src/*.rs"), resources: vec![] }];
+        assert_eq!(
+            resolved(&[event(EventKind::ChatRequest(request))], &["file:src/*.rs"], &[]),
+            Vec::<String>::new()
+        );
     }
 
     #[test]

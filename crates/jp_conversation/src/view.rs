@@ -83,12 +83,14 @@ pub fn thread(stream: &Stream) -> Thread<'_> {
 
 /// Finds the response of each call, by the events' indexes.
 ///
-/// Older conversations use an id several times, so the oldest open call of an id gets the response.
+/// Older conversations use an id several times, so the oldest open call of an id gets the response. A
+/// new request closes what is open: a turn that was sent without a result stays without one.
 fn pair_calls(events: &[Event]) -> HashMap<usize, &ToolCallResponse> {
     let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();
     let mut responses = HashMap::new();
     for (index, event) in events.iter().enumerate() {
         match &event.kind {
+            EventKind::ChatRequest(_) => open.clear(),
             EventKind::ToolCallRequest(call) => open.entry(&call.id).or_default().push_back(index),
             EventKind::ToolCallResponse(response) => {
                 if let Some(call) = open.get_mut(&*response.id).and_then(VecDeque::pop_front) {
@@ -142,6 +144,25 @@ impl Message<'_> {
 }
 
 impl Thread<'_> {
+    /// Returns whether an image is attached anywhere, or a tool returned one.
+    #[must_use]
+    pub fn has_images(&self) -> bool {
+        let is_image =
+            |mime_type: Option<&str>| mime_type.is_some_and(|mime_type| mime_type.starts_with("image/"));
+        let is_shown = |block: &StoredBlock| match block {
+            StoredBlock::Image(_) => true,
+            StoredBlock::Resource { resource, .. } => is_image(resource.mime_type.as_deref()),
+            _ => false,
+        };
+        self.messages.iter().any(|message| match message {
+            Message::User { request, .. } => {
+                request.resources.iter().any(|snapshot| is_image(snapshot.mime_type.as_deref()))
+            }
+            Message::Tool { response: Some(response), .. } => response.content.iter().any(is_shown),
+            Message::Assistant { .. } | Message::Tool { response: None, .. } => false,
+        })
+    }
+
     /// Returns the stored payloads that a request of this thread needs, in the order it needs them.
     #[must_use]
     pub fn blobs(&self) -> Vec<BlobRef> {
@@ -240,6 +261,14 @@ mod tests {
             outline(&stream),
             ["0 assistant 1", "0 tool 1 Some(\"10\")", "0 assistant 1", "0 tool 1 Some(\"20\")"]
         );
+    }
+
+    #[test]
+    fn late_result_does_not_change_a_turn_that_was_sent() {
+        let request = || EventKind::ChatRequest(ChatRequest::new("go"));
+        let stream = stream(vec![request(), call("1"), request(), call("1"), result("1", 10)]);
+        let outline = outline(&stream);
+        assert_eq!((&*outline[2], &*outline[5]), ("1 tool 1 None", "2 tool 1 Some(\"10\")"));
     }
 
     #[test]

@@ -169,10 +169,7 @@ mod tests {
     #[test]
     fn checksum_reads_what_it_writes() {
         let checksum = Checksum::of(b"abc");
-        assert_eq!(
-            checksum.to_string(),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
+        assert_eq!(checksum.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(checksum.to_string().parse(), Ok(checksum));
         assert_eq!(checksum.to_string().to_uppercase().parse(), Ok(checksum));
     }

@@ -87,7 +87,11 @@ impl<'a> WireContent<'a> {
     fn into_payload(self) -> Result<Payload<ResourceContent>, String> {
         match (self.stored, self.size) {
             (Some(checksum), Some(size)) if self.text.is_none() && self.blob.is_none() => {
-                Ok(Payload::Stored(BlobRef { checksum, size, encoding: self.encoding.unwrap_or(Encoding::Utf8) }))
+                Ok(Payload::Stored(BlobRef {
+                    checksum,
+                    size,
+                    encoding: self.encoding.unwrap_or(Encoding::Utf8),
+                }))
             }
             (Some(_), None) => Err("`$blob` without `size`".to_owned()),
             (Some(_), Some(_)) => Err("both `$blob` and inline content".to_owned()),

@@ -120,7 +120,9 @@ pub(crate) fn read_lines(directory: &Path) -> Result<ReadEvents, ReadError> {
 fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents, ReadError> {
     let mut values = Vec::with_capacity(parsed.events.len());
     for event in &parsed.events {
-        values.push(serde_json::from_str(event).map_err(|error| event_error(path, bytes, event, &error.into()))?);
+        values.push(
+            serde_json::from_str(event).map_err(|error| event_error(path, bytes, event, &error.into()))?,
+        );
     }
     let converted = legacy::convert(values);
     let mut warnings = torn_warning(path, parsed);
@@ -140,7 +142,9 @@ fn form_of(parsed: &Parsed<'_>) -> Form {
 fn torn_warning(path: &Path, parsed: &Parsed<'_>) -> Vec<String> {
     let warning = |torn: &std::ops::Range<usize>| {
         let (path, events, bytes) = (path.display(), parsed.events.len(), torn.len());
-        format!("{path} was cut off after event {events}: its last {bytes} bytes are no event and are left out")
+        format!(
+            "{path} was cut off after event {events}: its last {bytes} bytes are no event and are left out"
+        )
     };
     parsed.torn.iter().map(warning).collect()
 }
@@ -165,7 +169,11 @@ fn stream_of_lines(path: &Path, lines: &[String], places: &Places) -> Result<Str
     for (index, line) in lines.iter().enumerate() {
         let mut event = Event::from_json(line).map_err(|error| ReadError::Events {
             path: path.to_owned(),
-            source: ParseError { reason: format!("event {}: {error}", index + 1), line: index + 1, column: 1 },
+            source: ParseError {
+                reason: format!("event {}: {error}", index + 1),
+                line: index + 1,
+                column: 1,
+            },
         })?;
         event.rewrite_places(|place| places.read(place));
         events.push(event);
@@ -186,7 +194,8 @@ fn event_error(path: &Path, bytes: &[u8], event: &str, error: &EventError) -> Re
 }
 
 fn offset_in(event: &str, error: &serde_json::Error) -> usize {
-    let line_start: usize = event.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+    let line_start: usize =
+        event.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
     (line_start + error.column().saturating_sub(1)).min(event.len())
 }
 

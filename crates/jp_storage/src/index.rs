@@ -118,6 +118,7 @@ fn count_turns(directory: &Path) -> Option<usize> {
     }
     let bytes = fs::read(directory.join(EVENTS)).ok()?;
     let parsed = parse::parse(&bytes).ok()?;
-    let is_request = |event: &&&str| serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| head.kind == "chat_request");
+    let is_request =
+        |event: &&&str| serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| head.kind == "chat_request");
     Some(parsed.events.iter().filter(is_request).count())
 }

@@ -170,7 +170,9 @@ mod tests {
         let converted = convert(vec![event]);
         assert_eq!(
             converted.events,
-            [json!({"type": "config_delta", "timestamp": "2025-12-04T09:28:23.2Z", "delta": {"inherit": true, "assistant": {}}})]
+            [
+                json!({"type": "config_delta", "timestamp": "2025-12-04T09:28:23.2Z", "delta": {"inherit": true, "assistant": {}}})
+            ]
         );
     }
 

@@ -24,9 +24,7 @@ mod store;
 mod workspace;
 mod writer;
 
-pub use blobs::{
-    Batch, BlobError, BlobFile, BlobFiles, BlobStatus, Blobs, CommitReport, Damage, ReadAhead,
-};
+pub use blobs::{Batch, BlobError, BlobFile, BlobFiles, BlobStatus, Blobs, CommitReport, Damage, ReadAhead};
 pub use conversation::{Conversation, ReadError};
 pub use id::ConversationId;
 pub use index::{Index, Summary};

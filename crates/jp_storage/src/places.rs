@@ -95,7 +95,11 @@ impl Places {
             return Some(("workspace://", self.uri.len()));
         }
         let starts_path = !previous.is_some_and(|previous| is_segment(previous) || previous == '/');
-        if !self.path.is_empty() && starts_path && rest.starts_with(&self.path) && ends_segment(self.path.len()) {
+        if !self.path.is_empty()
+            && starts_path
+            && rest.starts_with(&self.path)
+            && ends_segment(self.path.len())
+        {
             return Some(("workspace:.", self.path.len()));
         }
         None

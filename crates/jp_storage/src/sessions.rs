@@ -17,9 +17,8 @@ impl Sessions {
     #[must_use]
     pub fn new(directory: PathBuf, session: Option<&str>) -> Self {
         let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let name = |session: &str| {
-            session.chars().map(|c| if is_safe(c) { c } else { '_' }).collect::<String>()
-        };
+        let name =
+            |session: &str| session.chars().map(|c| if is_safe(c) { c } else { '_' }).collect::<String>();
         Self { directory, session: session.map(|session| format!("session-{}", name(session))) }
     }
 

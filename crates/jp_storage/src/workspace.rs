@@ -64,7 +64,8 @@ impl Workspace {
 
     /// Opens the workspace at `root`; `data` and `cache` are the user's own directories.
     pub fn open(root: &Path, data: &Path, cache: &Path) -> Result<Self, InitError> {
-        let root = fs::canonicalize(root).map_err(|source| InitError::Io { path: root.to_owned(), source })?;
+        let root =
+            fs::canonicalize(root).map_err(|source| InitError::Io { path: root.to_owned(), source })?;
         if root.to_str().is_none() {
             return Err(InitError::NotUtf8 { path: root });
         }

@@ -20,7 +20,8 @@ fn fixture() -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().canonicalize().unwrap().join("my project");
     fs::create_dir_all(root.join(".jp")).unwrap();
-    let workspace = Workspace::open(&root, &directory.path().join("data"), &directory.path().join("cache")).unwrap();
+    let workspace =
+        Workspace::open(&root, &directory.path().join("data"), &directory.path().join("cache")).unwrap();
     Fixture { _directory: directory, root, workspace }
 }
 
@@ -33,7 +34,10 @@ fn now() -> Timestamp {
 }
 
 fn request_with(root: &Path, content: &str) -> Event {
-    let uri = jp_resource::uri::file_uri(root.join("src/a.rs").to_str().unwrap(), jp_resource::uri::PathStyle::native());
+    let uri = jp_resource::uri::file_uri(
+        root.join("src/a.rs").to_str().unwrap(),
+        jp_resource::uri::PathStyle::native(),
+    );
     let resource = Resource::new(uri.unwrap(), Payload::Inline(ResourceContent::Text(content.to_owned())));
     let declaration = jp_conversation::Declaration::new("file:src/a.rs");
     event(EventKind::ChatRequest(ChatRequest {
@@ -220,7 +224,8 @@ fn older_conversations_open_and_are_rewritten_once_with_nothing_lost() {
 /// An event's JSON with inline content replaced by the reference it gets in a store.
 fn without_payloads(event: &Event) -> String {
     let mut event = event.clone();
-    let name = |bytes: &[u8], encoding| Ok::<_, std::convert::Infallible>(jp_resource::BlobRef::of(bytes, encoding));
+    let name =
+        |bytes: &[u8], encoding| Ok::<_, std::convert::Infallible>(jp_resource::BlobRef::of(bytes, encoding));
     event.store_payloads(name).unwrap();
     event.to_json().unwrap()
 }

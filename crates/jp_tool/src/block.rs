@@ -95,7 +95,9 @@ impl ContentBlock {
 impl From<ContentBlock> for StoredBlock {
     fn from(block: ContentBlock) -> Self {
         match block {
-            ContentBlock::Text { text, annotations, meta } => Self::Text { text: text.into(), annotations, meta },
+            ContentBlock::Text { text, annotations, meta } => {
+                Self::Text { text: text.into(), annotations, meta }
+            }
             ContentBlock::Resource { resource, meta } => Self::Resource { resource: resource.into(), meta },
             ContentBlock::Image(media) => Self::Image(media.into()),
             ContentBlock::Audio(media) => Self::Audio(media.into()),
@@ -276,7 +278,10 @@ impl Object {
 
     fn take<V: DeserializeOwned>(&mut self, key: &str) -> Result<V, BlockError> {
         let value = self.0.shift_remove(key);
-        value.map_or_else(|| Err(BlockError { reason: format!("missing field `{key}`") }), |value| parse(key, value))
+        value.map_or_else(
+            || Err(BlockError { reason: format!("missing field `{key}`") }),
+            |value| parse(key, value),
+        )
     }
 
     fn take_some<V: DeserializeOwned>(&mut self, key: &str) -> Result<Option<V>, BlockError> {
@@ -353,8 +358,14 @@ mod tests {
             (json!({"type": "text", "text": 1}), "`text`: invalid type: integer `1`, expected a string"),
             (json!({"type": "resource_link", "uri": "a:b"}), "unknown block type `resource_link`"),
             (json!({"type": "resource", "resource": {"text": ""}}), "`resource`: missing field `uri`"),
-            (json!({"type": "resource", "resource": {"uri": "a:b"}}), "`resource`: neither `text` nor `blob`"),
-            (json!({"type": "image", "data": "?", "mimeType": "image/png"}), "`data`: invalid base64: Invalid symbol 63, offset 0."),
+            (
+                json!({"type": "resource", "resource": {"uri": "a:b"}}),
+                "`resource`: neither `text` nor `blob`",
+            ),
+            (
+                json!({"type": "image", "data": "?", "mimeType": "image/png"}),
+                "`data`: invalid base64: Invalid symbol 63, offset 0.",
+            ),
         ] {
             assert_eq!(ContentBlock::from_json(value).unwrap_err().to_string(), message);
         }

@@ -33,7 +33,11 @@ pub enum AnswerType {
 
 impl InputRequest {
     /// Makes a question without a default.
-    pub fn new(id: impl Into<String>, text: impl Into<String>, answer: impl Into<Map<String, Value>>) -> Self {
+    pub fn new(
+        id: impl Into<String>,
+        text: impl Into<String>,
+        answer: impl Into<Map<String, Value>>,
+    ) -> Self {
         Self { id: id.into(), text: text.into(), schema: answer.into(), default: None }
     }
 

@@ -68,7 +68,9 @@ impl ToolResponse {
     /// Reads a response; a malformed part costs that part and a warning, never the whole.
     pub fn from_json(value: Value) -> Result<(Self, Vec<String>), ResponseError> {
         let Value::Object(mut object) = value else { return Err(ResponseError::NoContent) };
-        let Some(Value::Array(blocks)) = object.remove("content") else { return Err(ResponseError::NoContent) };
+        let Some(Value::Array(blocks)) = object.remove("content") else {
+            return Err(ResponseError::NoContent);
+        };
         let mut warnings = Vec::new();
         let content = read_blocks(blocks, &mut warnings);
         let mut meta: Map<String, Value> = read_part(&mut object, "_meta", &mut warnings).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! `jp attachment`.
 
+use jp_attachment::Declared;
 use jp_conversation::{
     ConfigDelta, Declaration, Event, EventKind, Stream,
     resolution::{self, Change},
@@ -9,7 +10,7 @@ use jp_storage::Conversation;
 use serde_json::{Value, json};
 
 use super::query::{
-    declarations::{configured, place, resolving},
+    declarations::{Configured, configured, place, resolving},
     locking,
     resolve::{Keeper, parse, resolve, stored_forms},
 };
@@ -34,14 +35,17 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let found = context.selected(id)?;
     let config = context.config(None, &[])?;
     let place = place(context, &config)?;
-    let (outside, inside): (Vec<_>, Vec<_>) = parse(paths, &place)?
-        .into_iter()
-        .partition(|declared| declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).is_external()));
     let batch = found.store.batch();
     let stamps = context.workspace.stamps();
     let keeper = Keeper { batch: &batch, stamps: &stamps };
     let resolving = resolving(&config, &place, &keeper, false);
-    let attachments = resolve(context, resolution::Plan::default(), outside, &resolving)?;
+    let is_outside = |declared: &Declared| {
+        declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).is_external())
+    };
+    let declared = parse(context, paths, &place, resolving.unavailable)?;
+    let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_outside);
+    let attachments =
+        resolve(context, resolution::Plan::default(), &Configured::default(), outside, &resolving)?;
     let mut added = stored_forms(&inside);
     added.extend(attachments.delivered.into_iter().map(|delivered| delivered.declaration));
     let mut delta = Change { add: added.clone(), ..Change::default() }.into_delta();
@@ -60,8 +64,9 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
 fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
-    let place = place(context, &context.config(None, &[])?)?;
-    let declared = resolution::effective(&conversation.stream, &configured(context, Some(&conversation))?);
+    let config = context.config(Some(&conversation), &[])?;
+    let place = place(context, &config)?;
+    let declared = resolution::effective(&conversation.stream, &configured(&config, &place)?.declarations);
     let mut removed = Vec::new();
     for path in paths {
         let meant = jp_attachment::possible_declarations(path, &place);
@@ -82,7 +87,9 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
         context.output.json(&json!({"removed": removed}))?;
     } else {
         for declaration in removed {
-            context.output.status(&format!("{declaration} is attached no longer; what was sent stays in the history."));
+            context
+                .output
+                .status(&format!("{declaration} is attached no longer; what was sent stays in the history."));
         }
     }
     Ok(Code::Done)
@@ -124,9 +131,10 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
         (Some(id), _) => Some(context.selected(Some(id))?),
     };
     let conversation = found.as_ref().map(|found| context.read(found)).transpose()?;
-    let declared = configured(context, conversation.as_ref())?;
+    let config = context.config(conversation.as_ref(), &[])?;
+    let configured = configured(&config, &place(context, &config)?)?;
     let stream = conversation.map(|conversation| conversation.stream).unwrap_or_default();
-    let declared = resolution::effective(&stream, &declared);
+    let declared = resolution::effective(&stream, &configured.declarations);
     let rows: Vec<_> = declared.iter().flat_map(|declaration| rows(&stream, declaration)).collect();
     if context.output.is_json() {
         context.output.json(&rows.iter().map(document).collect::<Vec<_>>())?;
@@ -134,14 +142,28 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     }
     let line = |row: &Row<'_>| {
         let (turn, size, name, uri) = match row.newest {
-            Some((0, snapshot)) => ("not sent yet".to_owned(), size::bytes(snapshot.blob_ref().size), snapshot.label(), snapshot.uri.as_str()),
-            Some((turn, snapshot)) => (format!("turn {turn}"), size::bytes(snapshot.blob_ref().size), snapshot.label(), snapshot.uri.as_str()),
-            None if row.declaration.is_exclude() => ("-".to_owned(), String::new(), row.declaration.as_str(), ""),
+            Some((0, snapshot)) => (
+                "not sent yet".to_owned(),
+                size::bytes(snapshot.blob_ref().size),
+                snapshot.label(),
+                snapshot.uri.as_str(),
+            ),
+            Some((turn, snapshot)) => (
+                format!("turn {turn}"),
+                size::bytes(snapshot.blob_ref().size),
+                snapshot.label(),
+                snapshot.uri.as_str(),
+            ),
+            None if row.declaration.is_exclude() => {
+                ("-".to_owned(), String::new(), row.declaration.as_str(), "")
+            }
             None => ("not sent yet".to_owned(), String::new(), row.declaration.as_str(), ""),
         };
         vec![kind(row.declaration).to_owned(), turn, size, name.to_owned(), uri.to_owned()]
     };
-    table(&rows.iter().map(line).collect::<Vec<_>>()).iter().try_for_each(|line| context.output.line(line.trim_end()))?;
+    table(&rows.iter().map(line).collect::<Vec<_>>())
+        .iter()
+        .try_for_each(|line| context.output.line(line.trim_end()))?;
     if rows.is_empty() {
         context.output.status("Nothing is attached.");
     }

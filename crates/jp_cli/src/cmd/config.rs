@@ -15,7 +15,9 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
     let conversation = current.map(|found| context.read(&found)).transpose()?;
     let resolved = context.config(conversation.as_ref(), &[])?;
     let is_shown = |entry: &str| {
-        key.as_deref().is_none_or(|key| entry == key || entry.strip_prefix(key).is_some_and(|rest| rest.starts_with('.')))
+        key.as_deref().is_none_or(|key| {
+            entry == key || entry.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'))
+        })
     };
     let entries = resolved.entries();
     let shown: Vec<_> = entries.iter().filter(|entry| is_shown(&entry.key.to_string())).collect();
@@ -24,9 +26,7 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
             .with_hint("`jp config show` lists every key that has one."));
     }
     if context.output.is_json() {
-        let entry = |entry: &&jp_config::Entry<'_>| {
-            json!({"key": entry.key.to_string(), "value": entry.value, "layer": entry.layer.to_string()})
-        };
+        let entry = |entry: &&jp_config::Entry<'_>| json!({"key": entry.key.to_string(), "value": entry.value, "layer": entry.layer.to_string()});
         context.output.json(&shown.iter().map(entry).collect::<Vec<_>>())?;
     } else {
         let row = |entry: &&jp_config::Entry<'_>| {

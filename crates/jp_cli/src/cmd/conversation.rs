@@ -2,11 +2,14 @@
 
 mod print;
 
-use jp_conversation::{ConfigDelta, Event, EventKind, Stream, resolution};
+use jp_conversation::{ConfigDelta, Declaration, Event, EventKind, Stream, resolution};
 use jp_storage::{Conversation, ConversationId, Summary, lock::TryLock};
 use serde_json::{Value, json};
 
-use super::query::{declarations::configured, locking};
+use super::query::{
+    declarations::{configured, place},
+    locking,
+};
 use crate::{
     args,
     error::{Code, Failure},
@@ -22,7 +25,9 @@ pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<
         args::Conversation::Show { id, files: false } => show(context, id.as_deref()),
         args::Conversation::Print { id, turn } => print::run(context, id.as_deref(), turn.as_deref()),
         args::Conversation::Use { id } => make_current(context, &id),
-        args::Conversation::Fork { id, turns, title } => fork(context, id.as_deref(), turns, title.as_deref()),
+        args::Conversation::Fork { id, turns, title } => {
+            fork(context, id.as_deref(), turns, title.as_deref())
+        }
         args::Conversation::Rm { ids } => remove(context, &ids),
     }
 }
@@ -80,7 +85,7 @@ fn show(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let conversation = context.read(&found)?;
     let summary = summary(&conversation);
     let snapshots = super::resource::attached(&conversation.stream).count();
-    let declared = resolution::effective(&conversation.stream, &configured(context, Some(&conversation))?);
+    let declared = resolution::effective(&conversation.stream, &declared_by_files(context, &conversation)?);
     let usage = totals(&conversation.stream);
     if context.output.is_json() {
         let current = context.current()?.map(|found| found.located.id);
@@ -155,7 +160,8 @@ fn show_files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> 
     let checksums: std::collections::BTreeSet<_> = blobs.map(|blob| blob.checksum).collect();
     paths.extend(checksums.iter().map(|checksum| found.store.blobs().path(checksum)));
     let current_dir = std::fs::canonicalize(&context.environment.current_dir)?;
-    let shown = |path: &std::path::PathBuf| path.strip_prefix(&current_dir).unwrap_or(path).display().to_string();
+    let shown =
+        |path: &std::path::PathBuf| path.strip_prefix(&current_dir).unwrap_or(path).display().to_string();
     let paths: Vec<_> = paths.iter().map(shown).collect();
     if context.output.is_json() {
         context.output.json(&paths)?;
@@ -198,13 +204,27 @@ fn fork(
     context.sessions().set_current(writer.id())?;
     let turns = turns_of(&conversation.stream, &kept);
     if context.output.is_json() {
-        context.output.json(&json!({"id": writer.id().to_string(), "from": found.located.id.to_string(), "turns": turns}))?;
+        context.output.json(
+            &json!({"id": writer.id().to_string(), "from": found.located.id.to_string(), "turns": turns}),
+        )?;
     } else {
         context.output.line(&writer.id().to_string())?;
         let turns = size::count(turns, "turn");
-        context.output.status(&format!("Forked {} with {turns}; {} is the current conversation.", found.located.id, writer.id()));
+        context.output.status(&format!(
+            "Forked {} with {turns}; {} is the current conversation.",
+            found.located.id,
+            writer.id()
+        ));
     }
     Ok(Code::Done)
+}
+
+fn declared_by_files(
+    context: &Context<'_>,
+    conversation: &Conversation,
+) -> Result<Vec<Declaration>, Failure> {
+    let config = context.config(Some(conversation), &[])?;
+    Ok(configured(&config, &place(context, &config)?)?.declarations)
 }
 
 fn turns_of(stream: &Stream, kept: &[usize]) -> usize {
@@ -219,8 +239,9 @@ fn carried_snapshots(
     kept: &[usize],
 ) -> Result<Option<ConfigDelta>, Failure> {
     let events = kept.iter().map(|index| conversation.stream.events()[*index].clone()).collect();
-    let plan = resolution::plan(&Stream::from_events(events), &configured(context, Some(conversation))?, &[]);
-    let snapshot = |declaration: &jp_conversation::Declaration| {
+    let plan =
+        resolution::plan(&Stream::from_events(events), &declared_by_files(context, conversation)?, &[]);
+    let snapshot = |declaration: &Declaration| {
         resolution::newest_snapshot(&conversation.stream, declaration.as_str()).cloned()
     };
     let resources: Vec<_> = plan.lost.iter().filter_map(snapshot).collect();

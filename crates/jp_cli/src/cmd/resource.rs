@@ -66,7 +66,9 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
             attached.snapshot.uri.clone(),
         ]
     };
-    table(&snapshots.iter().map(row).collect::<Vec<_>>()).iter().try_for_each(|line| context.output.line(line))?;
+    table(&snapshots.iter().map(row).collect::<Vec<_>>())
+        .iter()
+        .try_for_each(|line| context.output.line(line))?;
     if snapshots.is_empty() {
         context.output.status(&format!("Conversation {} has no resources.", conversation.id));
     }
@@ -76,13 +78,21 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
 fn show(context: &Context<'_>, id: Option<&str>, uri: &str, version: Option<&str>) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
-    let is_meant = |attached: &Attached<'_>| attached.snapshot.uri == uri || attached.snapshot.name.as_deref() == Some(uri);
+    let is_meant = |attached: &Attached<'_>| {
+        attached.snapshot.uri == uri || attached.snapshot.name.as_deref() == Some(uri)
+    };
     let versions: Vec<_> = attached(&conversation.stream).filter(is_meant).collect();
     let snapshot = choose(&versions, uri, version)?;
     let bytes = read_content(&found.store, snapshot)?;
     if context.output.is_json() {
-        let mut document = describe(versions.iter().find(|attached| std::ptr::eq(attached.snapshot, snapshot)).expect("it was chosen from them"));
-        let resource = jp_resource::Resource::<_, String>::new(uri, jp_resource::ResourceContent::from_bytes(bytes));
+        let mut document = describe(
+            versions
+                .iter()
+                .find(|attached| std::ptr::eq(attached.snapshot, snapshot))
+                .expect("it was chosen from them"),
+        );
+        let resource =
+            jp_resource::Resource::<_, String>::new(uri, jp_resource::ResourceContent::from_bytes(bytes));
         let content = serde_json::to_value(&resource)?;
         for key in ["text", "blob"] {
             if let Some(value) = content.get(key) {
@@ -110,8 +120,11 @@ fn choose<'a>(versions: &[Attached<'a>], uri: &str, version: Option<&str>) -> Re
         }),
     };
     chosen.map(|attached| attached.snapshot).ok_or_else(|| {
-        Failure::new(format!("{uri} has no version {version}, only {}", size::count(versions.len(), "version")))
-            .with_hint("`jp resource ls` lists them, the oldest first.")
+        Failure::new(format!(
+            "{uri} has no version {version}, only {}",
+            size::count(versions.len(), "version")
+        ))
+        .with_hint("`jp resource ls` lists them, the oldest first.")
     })
 }
 

@@ -27,7 +27,11 @@ fn status(context: &Context<'_>) -> Result<Code, Failure> {
     for (name, is_local) in [("workspace", false), ("local", true)] {
         let store = context.store(is_local);
         let conversations = store.list()?;
-        let events: u64 = conversations.iter().filter_map(|located| located.directory.join("events.json").metadata().ok()).map(|file| file.len()).sum();
+        let events: u64 = conversations
+            .iter()
+            .filter_map(|located| located.directory.join("events.json").metadata().ok())
+            .map(|file| file.len())
+            .sum();
         let blobs = store.blobs().status()?;
         rows.push(vec![
             name.to_owned(),
@@ -66,14 +70,15 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
         check_blobs(&store, &needed, &mut blobs, &mut problems)?;
     }
     if context.output.is_json() {
-        let problem = |problem: &Problem| {
-            json!({"conversation": problem.conversation, "blob": problem.blob, "problem": problem.what})
-        };
+        let problem = |problem: &Problem| json!({"conversation": problem.conversation, "blob": problem.blob, "problem": problem.what});
         let problems: Vec<_> = problems.iter().map(problem).collect();
-        context.output.json(&json!({"conversations": conversations, "blobs": blobs, "problems": problems}))?;
+        context
+            .output
+            .json(&json!({"conversations": conversations, "blobs": blobs, "problems": problems}))?;
     } else {
         problems.iter().try_for_each(|problem| context.output.line(&problem.what))?;
-        let checked = format!("{} and {}", size::count(conversations, "conversation"), size::count(blobs, "blob"));
+        let checked =
+            format!("{} and {}", size::count(conversations, "conversation"), size::count(blobs, "blob"));
         match problems.len() {
             0 => context.output.status(&format!("Checked {checked}: all is well.")),
             found => context.output.status(&format!("Checked {checked}: {}.", size::count(found, "problem"))),
@@ -85,7 +90,11 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
 type Needed = BTreeMap<Checksum, (BlobRef, BTreeSet<String>)>;
 
 /// Reads every conversation; returns which blobs they need.
-fn check_conversations(store: &Store, checked: &mut usize, problems: &mut Vec<Problem>) -> Result<Needed, Failure> {
+fn check_conversations(
+    store: &Store,
+    checked: &mut usize,
+    problems: &mut Vec<Problem>,
+) -> Result<Needed, Failure> {
     let mut needed = Needed::new();
     for located in store.list()? {
         *checked += 1;
@@ -95,7 +104,11 @@ fn check_conversations(store: &Store, checked: &mut usize, problems: &mut Vec<Pr
             Ok(conversation) => {
                 problems.extend(conversation.warnings.into_iter().map(report));
                 for blob in conversation.stream.events().iter().flat_map(jp_conversation::Event::blobs) {
-                    needed.entry(blob.checksum).or_insert_with(|| (blob, BTreeSet::new())).1.insert(id.clone());
+                    needed
+                        .entry(blob.checksum)
+                        .or_insert_with(|| (blob, BTreeSet::new()))
+                        .1
+                        .insert(id.clone());
                 }
             }
             Err(error) => problems.push(report(format!("conversation {id}: failed to {}", chain(&error)))),
@@ -116,7 +129,8 @@ fn check_blobs(
         *checked += 1;
         if let Err(error) = store.blobs().read(blob) {
             let conversations: Vec<_> = conversations.iter().map(String::as_str).collect();
-            let what = format!("failed to {} (needed by conversation {})", chain(&error), conversations.join(", "));
+            let what =
+                format!("failed to {} (needed by conversation {})", chain(&error), conversations.join(", "));
             let conversation = conversations.first().map(ToString::to_string);
             problems.push(Problem { conversation, blob: Some(blob.checksum), what });
         }

@@ -43,7 +43,9 @@ impl Sandbox {
     }
 
     pub fn with_url(self, url: &str) -> Self {
-        let config = format!("[assistant.model]\nid = \"llamacpp/m\"\n[providers.llm.llamacpp]\nbase_url = \"{url}\"\n");
+        let config = format!(
+            "[assistant.model]\nid = \"llamacpp/m\"\n[providers.llm.llamacpp]\nbase_url = \"{url}\"\n"
+        );
         self.write(".jp/config.toml", config);
         self
     }

@@ -56,7 +56,9 @@ fn message_rows(message: &Message<'_>) -> Vec<BlockRow> {
     match message {
         Message::User { request, .. } => {
             let words = row("request", request.content.len() as u64);
-            std::iter::once(words).chain(request.resources.iter().map(|r| resource_row("resource", r))).collect()
+            std::iter::once(words)
+                .chain(request.resources.iter().map(|r| resource_row("resource", r)))
+                .collect()
         }
         Message::Assistant { parts, .. } => parts.iter().map(answer_row).collect(),
         Message::Tool { response: Some(response), .. } => response.content.iter().map(result_row).collect(),
@@ -109,5 +111,12 @@ fn text_bytes(text: &Payload<String>) -> u64 {
 }
 
 fn row(kind: &'static str, bytes: u64) -> BlockRow {
-    BlockRow { uri: None, kind, bytes, tokens: tokens(bytes), delivery: "full", reason: "part of the history" }
+    BlockRow {
+        uri: None,
+        kind,
+        bytes,
+        tokens: tokens(bytes),
+        delivery: "full",
+        reason: "part of the history",
+    }
 }

@@ -61,7 +61,10 @@ mod tests {
     #[test]
     fn info_line_has_language_name_and_lines() {
         let named = rust("file:///p/src/main.rs#L1-3").with_name("src/main.rs");
-        assert_eq!(resource_block(&named, "fn main() {}"), "```rs (src/main.rs, lines 1-3)\nfn main() {}\n```\n");
+        assert_eq!(
+            resource_block(&named, "fn main() {}"),
+            "```rs (src/main.rs, lines 1-3)\nfn main() {}\n```\n"
+        );
         let unnamed = rust("file:///p/src/main.rs");
         assert_eq!(resource_block(&unnamed, "x\n"), "```rs (file:///p/src/main.rs)\nx\n```\n");
     }

@@ -41,11 +41,9 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, ParseError> {
         Ok(()) if text.len() == bytes.len() => Ok(Parsed { events, torn: None }),
         _ if is_torn(bytes, end) => Ok(Parsed { events, torn: Some(end..bytes.len()) }),
         Ok(()) => Err(ParseError { reason: "invalid UTF-8".to_owned(), ..position(bytes, text.len()) }),
-        Err(error) => Err(ParseError {
-            reason: without_position(&error),
-            line: error.line(),
-            column: error.column(),
-        }),
+        Err(error) => {
+            Err(ParseError { reason: without_position(&error), line: error.line(), column: error.column() })
+        }
     }
 }
 
@@ -111,7 +109,10 @@ mod tests {
 
     #[test]
     fn whole_file_gives_its_events() {
-        assert_eq!(parse(TWO.as_bytes()), Ok(Parsed { events: vec!["{\"a\":1}", "{\"b\":\"é\"}"], torn: None }));
+        assert_eq!(
+            parse(TWO.as_bytes()),
+            Ok(Parsed { events: vec!["{\"a\":1}", "{\"b\":\"é\"}"], torn: None })
+        );
         assert_eq!(parse(b" [ ] "), Ok(Parsed { events: vec![], torn: None }));
     }
 

@@ -24,7 +24,8 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) 
     for turn in all.iter().filter(|turn| wanted.contains(&turn.number)) {
         let events = &conversation.stream.events()[turn.events.clone()];
         if context.output.is_json() {
-            let events = events.iter().filter_map(|event| document(turn.number, event, &found.store).transpose());
+            let events =
+                events.iter().filter_map(|event| document(turn.number, event, &found.store).transpose());
             documents.push(json!({"turn": turn.number, "events": events.collect::<Result<Vec<_>, _>>()?}));
         } else {
             for event in events {
@@ -34,7 +35,9 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) 
     }
     if context.output.is_json() {
         let title = conversation.metadata.title();
-        context.output.json(&json!({"id": conversation.id.to_string(), "title": title, "turns": documents}))?;
+        context
+            .output
+            .json(&json!({"id": conversation.id.to_string(), "title": title, "turns": documents}))?;
     }
     Ok(Code::Done)
 }
@@ -47,9 +50,15 @@ fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usize>, Failure
         Some((first, end)) => number(first, 1).zip(number(end, last)).map(|(first, end)| first..=end),
     };
     let range = range.filter(|range| *range.start() >= 1 && range.start() <= range.end());
-    let range = range.ok_or_else(|| Failure::usage(format!("`--turn {text}` is no range of turns: N, A..B, A.. or ..B")))?;
+    let range = range.ok_or_else(|| {
+        Failure::usage(format!("`--turn {text}` is no range of turns: N, A..B, A.. or ..B"))
+    })?;
     if *range.start() > last {
-        return Err(Failure::new(format!("there is no turn {}: the conversation has {}", range.start(), size::count(last, "turn"))));
+        return Err(Failure::new(format!(
+            "there is no turn {}: the conversation has {}",
+            range.start(),
+            size::count(last, "turn")
+        )));
     }
     Ok(range)
 }
@@ -71,7 +80,8 @@ fn markdown(turn: usize, event: &Event, store: &Store) -> Result<String, Failure
             match &response.content {
                 ResponseContent::Message(message) => writeln!(text, "{}\n", message.trim_end())?,
                 ResponseContent::Reasoning(reasoning) => {
-                    let quoted = reasoning.trim().lines().map(|line| format!("> {line}\n")).collect::<String>();
+                    let quoted =
+                        reasoning.trim().lines().map(|line| format!("> {line}\n")).collect::<String>();
                     writeln!(text, "{quoted}")?;
                 }
             }
@@ -80,7 +90,12 @@ fn markdown(turn: usize, event: &Event, store: &Store) -> Result<String, Failure
             }
         }
         EventKind::ToolCallRequest(call) => {
-            writeln!(text, "### Tool call: {}\n\n```json\n{}\n```\n", call.name, serde_json::to_string_pretty(&call.arguments)?)?;
+            writeln!(
+                text,
+                "### Tool call: {}\n\n```json\n{}\n```\n",
+                call.name,
+                serde_json::to_string_pretty(&call.arguments)?
+            )?;
         }
         EventKind::ToolCallResponse(response) => {
             let heading = if response.is_error { "Tool error" } else { "Tool result" };
@@ -95,7 +110,8 @@ fn document(turn: usize, event: &Event, store: &Store) -> Result<Option<Value>, 
     let timestamp = event.timestamp.to_string();
     let document = match &event.kind {
         EventKind::ChatRequest(request) => {
-            let resources: Vec<_> = request.resources.iter().map(|snapshot| describe(&Attached { turn, snapshot })).collect();
+            let resources: Vec<_> =
+                request.resources.iter().map(|snapshot| describe(&Attached { turn, snapshot })).collect();
             json!({"type": "chat_request", "timestamp": timestamp, "content": request.content, "resources": resources})
         }
         EventKind::ChatResponse(response) => {
@@ -151,7 +167,8 @@ mod tests {
 
     #[test]
     fn ranges_of_turns_are_inclusive() {
-        for (text, range) in [("2", 2..=2), ("1..2", 1..=2), ("2..", 2..=3), ("..2", 1..=2), ("3..9", 3..=9)] {
+        for (text, range) in [("2", 2..=2), ("1..2", 1..=2), ("2..", 2..=3), ("..2", 1..=2), ("3..9", 3..=9)]
+        {
             assert_eq!(parse_range(text, 3).unwrap(), range);
         }
         for text in ["", "0", "2..1", "x", "4"] {

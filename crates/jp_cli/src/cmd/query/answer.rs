@@ -20,10 +20,14 @@ use crate::{
 pub(super) fn run(asked: Asked<'_>, model: &Model, writer: Option<&mut Writer>) -> Result<Code, Failure> {
     let runtime = runtime()?;
     let thread = view::thread(&asked.stream);
-    let (body, notes) = encode(&asked, &thread, &model.endpoint.model)?;
-    notes.iter().for_each(|note| asked.context.output.warn(&note.to_string()));
+    let capabilities = runtime.block_on(model.capabilities(&thread));
+    let (body, notes) = encode(&asked, &thread, &model.endpoint.model, capabilities)?;
+    let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
+    let is_new = |note: &&Note| note.turn == newest;
+    notes.iter().filter(is_new).for_each(|note| asked.context.output.warn(&note.to_string()));
     let id = writer.as_ref().map(|writer| writer.id().to_string());
-    let mut keeper = Keeper { context: asked.context, writer, kept: Vec::new(), failure: None, is_shown: false };
+    let mut keeper =
+        Keeper { context: asked.context, writer, kept: Vec::new(), failure: None, is_shown: false };
     let outcome = runtime.block_on(async {
         let client = Client::new(model.endpoint.clone())?;
         let turn = Turn { client: &client, body: &body, model: &model.label };
@@ -47,8 +51,8 @@ pub(super) fn encode(
     asked: &Asked<'_>,
     thread: &view::Thread<'_>,
     model: &str,
+    capabilities: Capabilities,
 ) -> Result<(Body, Vec<Note>), Failure> {
-    let capabilities = Capabilities { images: true, files: false };
     let system = asked.config.config.assistant.system_prompt.as_deref();
     let request = Request { model, system, thread, capabilities };
     let mut contents = contents(thread, &asked.store, asked.scratch);
@@ -175,7 +179,9 @@ fn summarise(asked: &Asked<'_>, id: Option<&str>, kept: &[EventKind]) {
         output.status(&usage_line(usage));
     }
     match id {
-        Some(id) => output.hint(&format!("`jp query \"…\"` goes on with conversation {id}; `jp resource ls` shows what it holds.")),
+        Some(id) => output.hint(&format!(
+            "`jp query \"…\"` goes on with conversation {id}; `jp resource ls` shows what it holds."
+        )),
         None => output.status("Nothing was stored."),
     }
 }
@@ -208,7 +214,8 @@ fn usage(kept: &[EventKind]) -> Option<&Usage> {
 
 fn usage_line(usage: &Usage) -> String {
     let figures = [("input", usage.input), ("from cache", usage.cached_read), ("output", usage.output)];
-    let figures = figures.into_iter().filter_map(|(name, tokens)| Some(format!("{} {name}", size::thousands(tokens?))));
+    let figures =
+        figures.into_iter().filter_map(|(name, tokens)| Some(format!("{} {name}", size::thousands(tokens?))));
     format!("Tokens: {}", figures.collect::<Vec<_>>().join(", "))
 }
 
@@ -228,9 +235,10 @@ fn document(asked: &Asked<'_>, model: &Model, id: Option<&str>, kept: &[EventKin
         ResponseContent::Reasoning(text) => Some(text),
         ResponseContent::Message(_) => None,
     });
-    let (turn, resources) = super::newest_request(&asked.stream).map_or((0, Vec::new()), |(turn, request)| {
-        (turn, request.resources.iter().map(|snapshot| describe(&Attached { turn, snapshot })).collect())
-    });
+    let (turn, resources) =
+        super::newest_request(&asked.stream).map_or((0, Vec::new()), |(turn, request)| {
+            (turn, request.resources.iter().map(|snapshot| describe(&Attached { turn, snapshot })).collect())
+        });
     json!({
         "conversation": id, "turn": turn, "model": model.label, "answer": answer,
         "reasoning": (!reasoning.is_empty()).then_some(reasoning),

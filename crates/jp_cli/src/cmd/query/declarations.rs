@@ -1,29 +1,39 @@
 //! What is declared, and how it is read.
 
-use std::{num::NonZeroUsize, path::PathBuf, time::SystemTime};
+use std::{collections::HashMap, num::NonZeroUsize, path::PathBuf, time::SystemTime};
 
-use jp_attachment::{ContentStore, ExternalKey, Limits, Place, Unavailable};
+use jp_attachment::{ContentStore, Declared, ExternalKey, Limits, Place, Unavailable, parse_configured};
 use jp_config::Resolved;
 use jp_conversation::Declaration;
-use jp_storage::Conversation;
 
 use crate::{error::Failure, workspace::Context};
 
-/// Returns the declarations of configuration files, for a conversation or a new one.
-pub(crate) fn configured(
-    context: &Context<'_>,
-    conversation: Option<&Conversation>,
-) -> Result<Vec<Declaration>, Failure> {
-    of_config(&context.config(conversation, &[])?)
+/// What configuration files declare, and where it is on this machine.
+#[derive(Debug, Default)]
+pub(crate) struct Configured {
+    /// The stored forms, in order.
+    pub(crate) declarations: Vec<Declaration>,
+    /// Those that can be read, by their stored form.
+    pub(crate) sources: HashMap<Declaration, Declared>,
 }
 
-/// Returns the declarations that a configuration makes.
-pub(super) fn of_config(config: &Resolved) -> Result<Vec<Declaration>, Failure> {
-    let declaration = |declared| {
+/// Reads the declarations that a configuration makes.
+///
+/// One that can't be read keeps the text it has; that it can't is said when it is resolved.
+pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured, Failure> {
+    let mut configured = Configured::default();
+    for declared in &config.config.conversation.attachments {
         let value = serde_json::to_value(declared)?;
-        Declaration::from_json(&value).map_err(|reason| Failure::new(format!("conversation.attachments: {reason}")))
-    };
-    config.config.conversation.attachments.iter().map(declaration).collect()
+        let text = Declaration::from_json(&value)
+            .map_err(|reason| Failure::new(format!("conversation.attachments: {reason}")))?;
+        let declared = parse_configured(text.as_str(), place).ok();
+        let stored =
+            declared.as_ref().and_then(|declared| declared.declaration.as_deref()).map(Declaration::new);
+        let declaration = stored.unwrap_or(text);
+        configured.sources.extend(declared.map(|declared| (declaration.clone(), declared)));
+        configured.declarations.push(declaration);
+    }
+    Ok(configured)
 }
 
 /// Returns where the person is, as far as paths depend on it.
@@ -74,8 +84,10 @@ fn external_key(context: &Context<'_>, name: &str) -> Result<ExternalKey, Failur
         Failure::new(format!("failed to read {key}: `{name}` is neither an environment variable that is set nor a file: {error}"))
     })?;
     if canonical.starts_with(context.workspace.root()) {
-        return Err(Failure::new(format!("{key} names a file inside the workspace, where everyone who has it can read it"))
-            .with_hint("keep the key elsewhere, for example in ~/.config/jp/."));
+        return Err(Failure::new(format!(
+            "{key} names a file inside the workspace, where everyone who has it can read it"
+        ))
+        .with_hint("keep the key elsewhere, for example in ~/.config/jp/."));
     }
     let secret = std::fs::read_to_string(&canonical)?;
     match secret.trim() {

@@ -3,7 +3,10 @@
 use jp_conversation::view::{self, TurnRow};
 use serde_json::json;
 
-use super::{Asked, answer, model::Model};
+use super::{
+    Asked, answer,
+    model::{ASSUMED, Model},
+};
 use crate::{
     error::{Code, Failure},
     output::table,
@@ -16,7 +19,7 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     let tokens: u64 = turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum();
     let cached = cached_prefix_tokens(&turns);
     let name = model.map_or("(no model chosen)", |model| &model.endpoint.model);
-    let (body, notes) = answer::encode(asked, &thread, name)?;
+    let (body, notes) = answer::encode(asked, &thread, name, ASSUMED)?;
     let output = asked.context.output;
     if output.is_json() {
         let request: Box<serde_json::value::RawValue> = serde_json::from_slice(&answer::bytes(&body)?)?;
@@ -26,17 +29,19 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
         return Ok(Code::Done);
     }
     let header = ["turn", "kind", "bytes", "~tokens", "delivery", "what", "why"].map(str::to_owned).to_vec();
-    let rows = turns.iter().flat_map(|turn| turn.blocks.iter().map(|block| {
-        vec![
-            turn.turn.to_string(),
-            block.kind.to_owned(),
-            size::thousands(block.bytes),
-            size::thousands(block.tokens),
-            block.delivery.to_owned(),
-            block.uri.clone().unwrap_or_else(|| "-".to_owned()),
-            block.reason.to_owned(),
-        ]
-    }));
+    let rows = turns.iter().flat_map(|turn| {
+        turn.blocks.iter().map(|block| {
+            vec![
+                turn.turn.to_string(),
+                block.kind.to_owned(),
+                size::thousands(block.bytes),
+                size::thousands(block.tokens),
+                block.delivery.to_owned(),
+                block.uri.clone().unwrap_or_else(|| "-".to_owned()),
+                block.reason.to_owned(),
+            ]
+        })
+    });
     let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
     table(&rows).iter().try_for_each(|line| output.line(line))?;
     output.line(&format!(

@@ -5,7 +5,10 @@ use jp_storage::{
     lock::{Held, Lock, TryLock},
 };
 
-use crate::{error::Failure, workspace::{Context, Found}};
+use crate::{
+    error::Failure,
+    workspace::{Context, Found},
+};
 
 /// Takes the lock on a conversation: waits with a message, or fails where the person said so.
 pub(crate) fn acquire(context: &Context<'_>, found: &Found) -> Result<Lock, Failure> {
@@ -17,7 +20,9 @@ pub(crate) fn acquire(context: &Context<'_>, found: &Found) -> Result<Lock, Fail
         return Err(in_use(found.located.id, &held));
     }
     let holder = holder(&held);
-    context.output.status(&format!("Waiting for {holder}, which is using conversation {} …", found.located.id));
+    context
+        .output
+        .status(&format!("Waiting for {holder}, which is using conversation {} …", found.located.id));
     Ok(held.wait()?)
 }
 

@@ -20,7 +20,10 @@ pub(super) fn compose(query: &Query, context: &Context<'_>) -> Result<Option<Str
 
 fn read_input() -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes).map_err(|error| Failure::new(format!("failed to read stdin: {error}")))?;
+    std::io::stdin()
+        .lock()
+        .read_to_end(&mut bytes)
+        .map_err(|error| Failure::new(format!("failed to read stdin: {error}")))?;
     String::from_utf8(bytes).map_err(|error| {
         let position = error.utf8_error().valid_up_to();
         Failure::new(format!("failed to read stdin: it is not UTF-8 text from byte {position} on"))

@@ -3,8 +3,9 @@
 use std::{process::Command, time::Duration};
 
 use jp_config::{KeyCommand, Layer, LlmProvider, Resolved};
+use jp_conversation::view::Thread;
 use jp_llm::{
-    BaseUrl, Endpoint, Secret,
+    BaseUrl, Capabilities, Endpoint, Secret,
     discover::{self, Candidate},
 };
 
@@ -15,6 +16,20 @@ pub(super) struct Model {
     /// `provider/name`.
     pub(super) label: String,
     pub(super) endpoint: Endpoint,
+}
+
+/// What a model is taken to accept as long as nothing is known of it.
+pub(super) const ASSUMED: Capabilities = Capabilities { images: true, files: false };
+
+impl Model {
+    /// Returns what the model accepts beside text; asks its server only if the thread holds an image.
+    pub(super) async fn capabilities(&self, thread: &Thread<'_>) -> Capabilities {
+        if self.endpoint.provider == "llamacpp" && thread.has_images() {
+            discover::capabilities(&self.endpoint.base_url).await
+        } else {
+            ASSUMED
+        }
+    }
 }
 
 /// Returns the model that the configuration names, or one that answers on this machine.
@@ -37,7 +52,9 @@ pub(super) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
     let settings = providers.llm.get(provider).cloned().unwrap_or_default();
     let base_url = settings.base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
         Failure::new(format!("nothing is known of the provider `{provider}` of the model `{id}`"))
-            .with_hint(format!("set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."))
+            .with_hint(format!(
+                "set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."
+            ))
             .with_hint("`--model llamacpp/NAME` and `--model ollama/NAME` need no configuration.")
     })?;
     let mut endpoint = Endpoint::new(provider, BaseUrl::parse(base_url)?, name);
@@ -73,8 +90,11 @@ fn api_key(config: &Resolved, provider: &str, settings: &LlmProvider) -> Result<
     let key = format!("providers.llm.{provider}.api_key_command");
     if let Layer::Workspace { path } = config.origin(&key) {
         // Whoever clones a repository would run what its author wrote there.
-        return Err(Failure::new(format!("{key} in {} is not run: a workspace can come from anywhere", path.display()))
-            .with_hint("set it in your own configuration, ~/.config/jp/config.toml."));
+        return Err(Failure::new(format!(
+            "{key} in {} is not run: a workspace can come from anywhere",
+            path.display()
+        ))
+        .with_hint("set it in your own configuration, ~/.config/jp/config.toml."));
     }
     key_from(provider, command).map(Some)
 }
@@ -101,8 +121,10 @@ fn key_from(provider: &str, command: &KeyCommand) -> Result<Secret, Failure> {
 /// Looks for a server where the usual ones listen, or where the configuration says they do.
 fn found_here(config: &Resolved) -> Option<Model> {
     let configured = |provider: &str| config.config.providers.llm.get(provider)?.base_url.clone();
-    let urls = discover::USUAL.map(|usual| configured(usual.provider).unwrap_or_else(|| usual.base_url.to_owned()));
-    let candidates: Vec<_> = discover::USUAL.iter().zip(&urls).map(|(usual, base_url)| Candidate { base_url, ..*usual }).collect();
+    let urls =
+        discover::USUAL.map(|usual| configured(usual.provider).unwrap_or_else(|| usual.base_url.to_owned()));
+    let candidates: Vec<_> =
+        discover::USUAL.iter().zip(&urls).map(|(usual, base_url)| Candidate { base_url, ..*usual }).collect();
     let runtime = super::answer::runtime().ok()?;
     let found = runtime.block_on(discover::find_local(&candidates))?;
     let label = format!("{}/{}", found.provider, found.model);

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     Target,
     contents::Scratch,
-    declarations::{of_config, place, resolving},
+    declarations::{configured, place, resolving},
     resolve::{Attachments, Keeper, parse, resolve, stored_forms},
 };
 use crate::{args::Query, error::Failure, workspace::Context};
@@ -48,22 +48,20 @@ pub(super) fn prepare(
         return repeat(query, target).map(|()| Prepared { kinds: Vec::new(), batch, now });
     };
     let place = place(context, config)?;
-    let explicit = parse(&query.attach, &place)?;
+    let configured = configured(config, &place)?;
+    let stamps = context.workspace.stamps();
+    let keeper = Keeper { batch: &batch, stamps: &stamps };
+    let resolving = resolving(config, &place, &keeper, query.skip_unavailable);
+    let explicit = parse(context, &query.attach, &place, resolving.unavailable)?;
     let typed = stored_forms(&explicit);
-    let plan = plan(&target.stream(), &of_config(config)?, &typed);
-    let copied = plan.copies.iter().map(|(declaration, _)| declaration);
-    let earlier = plan.resolve.iter().filter(|declaration| !typed.contains(declaration)).chain(copied);
+    let plan = plan(&target.stream(), &configured.declarations, &typed)
+        .resolving(|declaration| configured.sources.contains_key(declaration));
+    let earlier = plan.declarations().filter(|declaration| !typed.contains(declaration));
     let earlier: Vec<Declaration> = earlier.cloned().collect();
-    let attachments = {
-        let stamps = context.workspace.stamps();
-        let keeper = Keeper { batch: &batch, stamps: &stamps };
-        let resolving = resolving(config, &place, &keeper, query.skip_unavailable);
-        let attachments = resolve(context, plan, explicit, &resolving)?;
-        if let Err(error) = stamps.save() {
-            context.output.detail(&format!("the cache of file states was not saved: {error}"));
-        }
-        attachments
-    };
+    let attachments = resolve(context, plan, &configured, explicit, &resolving)?;
+    if let Err(error) = stamps.save() {
+        context.output.detail(&format!("the cache of file states was not saved: {error}"));
+    }
     let mut kinds = Vec::new();
     let excludes = typed.into_iter().filter(Declaration::is_exclude);
     kinds.extend(delta(query, &attachments, &earlier, excludes).map(EventKind::ConfigDelta));
@@ -103,7 +101,11 @@ fn delta(
     let delivered = attachments.delivered.iter().map(|delivered| &delivered.declaration);
     let added = delivered.filter(|declaration| !earlier.contains(declaration)).cloned();
     let add: Vec<_> = added.chain(excludes).collect();
-    let mut delta = if add.is_empty() { ConfigDelta::default() } else { Change { add, ..Change::default() }.into_delta() };
+    let mut delta = if add.is_empty() {
+        ConfigDelta::default()
+    } else {
+        Change { add, ..Change::default() }.into_delta()
+    };
     if let Some(model) = &query.model {
         delta.delta.insert("assistant".to_owned(), json!({"model": {"id": model}}));
     }

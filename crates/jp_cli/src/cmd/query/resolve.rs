@@ -1,13 +1,14 @@
 //! From what was declared to snapshots.
 
 use jp_attachment::{
-    AttachError, ContentStore, Declared, FileHandler, FileStamp, Handler as _, Known, Place, Resolved, Source,
-    parse_input, parse_stored,
+    AttachError, ContentStore, Declared, FileHandler, FileStamp, Handler as _, Known, Place, Resolved,
+    Source, Unavailable, parse_input, parse_stored,
 };
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
 use jp_resource::{BlobRef, ResourceContent, Snapshot};
 use jp_storage::{Batch, FileState, KnownContent, Stamps};
 
+use super::declarations::Configured;
 use crate::{
     error::{Failure, chain},
     workspace::Context,
@@ -21,8 +22,23 @@ pub(crate) struct Attachments {
 }
 
 /// Reads what the person typed.
-pub(crate) fn parse(inputs: &[String], place: &Place) -> Result<Vec<Declared>, Failure> {
-    inputs.iter().map(|input| parse_input(input, place).map_err(explicit_failure)).collect()
+pub(crate) fn parse(
+    context: &Context<'_>,
+    inputs: &[String],
+    place: &Place,
+    unavailable: Unavailable,
+) -> Result<Vec<Declared>, Failure> {
+    let mut declared = Vec::new();
+    for input in inputs {
+        match parse_input(input, place) {
+            Ok(read) => declared.push(read),
+            Err(error) if unavailable == Unavailable::Skip && error.is_unavailable() => {
+                skipped(context, &error)
+            }
+            Err(error) => return Err(explicit_failure(error)),
+        }
+    }
+    Ok(declared)
 }
 
 /// Returns the stored forms of what was typed, as far as they are known before it is resolved.
@@ -34,44 +50,53 @@ pub(crate) fn stored_forms(explicit: &[Declared]) -> Vec<Declaration> {
 pub(crate) fn resolve(
     context: &Context<'_>,
     plan: Plan,
+    configured: &Configured,
     explicit: Vec<Declared>,
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Attachments, Failure> {
     let typed = stored_forms(&explicit);
-    let pending = plan.resolve.iter().filter(|declaration| !typed.contains(declaration));
-    let pending = parse_pending(context, pending, resolving)?;
-    let earlier: Vec<String> = pending.iter().map(|declared| declared.input.clone()).collect();
+    let earlier = plan.resolve.iter().filter(|declaration| !typed.contains(declaration));
+    let earlier = parse_earlier(context, earlier, configured, resolving)?;
+    let inputs: Vec<String> = earlier.iter().map(|declared| declared.input.clone()).collect();
     let excludes = plan.excludes.iter().filter(|declaration| !typed.contains(declaration));
-    let excludes = excludes.filter_map(|declaration| parse_stored(declaration.as_str(), resolving.place).ok());
-
-    let declared: Vec<_> = excludes.chain(pending).chain(explicit).collect();
-    let includes = declared.iter().filter(|declared| !matches!(declared.source, Source::Exclude(_))).count();
-    let resolved = match (includes, declared.len()) {
-        (0, 0) => Resolved::default(),
-        (0, _) if typed.is_empty() => Resolved::default(),
-        _ => FileHandler.resolve(&declared, resolving).map_err(|error| failure(error, &earlier))?,
+    let excludes =
+        excludes.filter_map(|declaration| parse_stored(declaration.as_str(), resolving.place).ok());
+    let declared: Vec<_> = excludes.chain(earlier).chain(explicit).collect();
+    let is_include = |declared: &&Declared| !matches!(declared.source, Source::Exclude(_));
+    // Excludes of earlier queries alone ask for nothing; those of this one must have something to exclude from.
+    let resolved = if declared.iter().any(|declared| is_include(&declared)) || !typed.is_empty() {
+        FileHandler.resolve(&declared, resolving).map_err(|error| failure(error, &inputs))?
+    } else {
+        Resolved::default()
     };
     resolved.notices.iter().for_each(|notice| context.output.warn(&notice.to_string()));
     Ok(with_copies(context, resolved, plan))
 }
 
-/// Reads declarations that were made earlier.
-fn parse_pending<'d>(
+/// Reads declarations that were made earlier, by a configuration or in the conversation.
+fn parse_earlier<'d>(
     context: &Context<'_>,
     declarations: impl Iterator<Item = &'d Declaration>,
+    configured: &Configured,
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Vec<Declared>, Failure> {
-    let mut pending = Vec::new();
+    let mut earlier = Vec::new();
     for declaration in declarations {
+        if let Some(declared) = configured.sources.get(declaration) {
+            earlier.push(declared.clone());
+            continue;
+        }
         match parse_stored(declaration.as_str(), resolving.place) {
-            Ok(declared) => pending.push(declared),
-            Err(error) if resolving.unavailable == jp_attachment::Unavailable::Skip => {
-                context.output.warn(&format!("skipped: failed to {}", chain(&error)));
-            }
+            Ok(declared) => earlier.push(declared),
+            Err(error) if resolving.unavailable == Unavailable::Skip => skipped(context, &error),
             Err(error) => return Err(failure(error, &[declaration.to_string()])),
         }
     }
-    Ok(pending)
+    Ok(earlier)
+}
+
+fn skipped(context: &Context<'_>, error: &AttachError) {
+    context.output.warn(&format!("skipped: failed to {}", chain(error)));
 }
 
 /// Adds the files outside the workspace that are delivered again, and warns of those that are lost.
@@ -89,8 +114,12 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, plan: Plan) -> Attachm
         attachments.snapshots.push(snapshot);
     }
     for declaration in plan.lost {
-        context.output.warn(&format!("{declaration} is attached, but this conversation holds no snapshot of it"));
-        context.output.hint(&format!("attach the file again with --attach, or `jp attachment rm {declaration}`."));
+        context
+            .output
+            .warn(&format!("{declaration} is attached, but this conversation holds no snapshot of it"));
+        context
+            .output
+            .hint(&format!("attach the file again with --attach, or `jp attachment rm {declaration}`."));
     }
     attachments
 }
