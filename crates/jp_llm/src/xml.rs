@@ -61,10 +61,11 @@ fn write_defused(out: &mut dyn Write, text: &str) -> io::Result<()> {
 }
 
 fn find_closing(text: &str) -> Option<usize> {
-    const NAME: &str = "resource";
+    const NAME: &[u8] = b"resource";
     let names_resource =
-        |after: &str| after.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME));
-    text.match_indices("</").map(|(index, _)| index).find(|index| names_resource(&text[index + 2..]))
+        |after: &[u8]| after.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME));
+    let text = text.as_bytes();
+    memchr::memmem::find_iter(text, b"</").find(|index| names_resource(&text[index + 2..]))
 }
 
 #[cfg(test)]

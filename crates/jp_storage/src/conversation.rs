@@ -206,12 +206,15 @@ fn parse_events<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parsed<'a>, ReadErro
 fn read_metadata(directory: &Path, warnings: &mut Vec<String>) -> Result<Metadata, ReadError> {
     let path = directory.join(METADATA);
     match fs::read(&path) {
-        Ok(bytes) => Metadata::from_json(&bytes).map_err(|source| ReadError::Json { path, source }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            warnings.push(format!("{} is missing: the conversation has no title", path.display()));
+        Ok(bytes) if bytes.iter().any(|byte| *byte != 0) => {
+            Metadata::from_json(&bytes).map_err(|source| ReadError::Json { path, source })
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ReadError::Io { path, source: error }),
+        // Missing, or never brought to disk before the power went.
+        _ => {
+            warnings.push(format!("{} is missing or empty: the conversation has no title", path.display()));
             Ok(Metadata::default())
         }
-        Err(source) => Err(ReadError::Io { path, source }),
     }
 }
 

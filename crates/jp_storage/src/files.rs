@@ -11,18 +11,19 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = parent(path)?;
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(directory)?;
     file.write_all(bytes)?;
-    set_ordinary_mode(file.as_file())?;
+    set_mode(file.path(), 0o644)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     sync_directory(directory)
 }
 
-/// Replaces a file that may be lost in a crash; makes its directory where it lacks.
+/// Replaces a file whose newest content may be lost in a crash; makes its directory where it lacks.
 pub(crate) fn replace_cache(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = parent(path)?;
     fs::create_dir_all(directory)?;
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(directory)?;
     file.write_all(bytes)?;
+    set_mode(file.path(), 0o644)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -32,13 +33,33 @@ pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(windows) { Ok(()) } else { File::open(directory)?.sync_all() }
 }
 
-/// Gives a temporary file, which is its owner's alone, the mode that a shared file has.
-fn set_ordinary_mode(file: &File) -> io::Result<()> {
+/// Gives a temporary directory, which is its owner's alone, the mode that a shared one has.
+pub(crate) fn make_ordinary(directory: &Path) -> io::Result<()> {
+    set_mode(directory, 0o755)
+}
+
+/// Returns whether two directories are on one file system; `false` where that is not known.
+pub(crate) fn share_file_system(one: &Path, other: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let device = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.dev());
+        device(one).is_some() && device(one) == device(other)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (one, other);
+        false
+    }
+}
+
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        file.set_permissions(fs::Permissions::from_mode(0o644))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     }
+    let _ = (path, mode);
     Ok(())
 }
 

@@ -79,10 +79,7 @@ impl Writer {
         }
         let lines = events.iter().map(|event| self.line(event)).collect::<Result<Vec<_>, _>>()?;
         match self.target {
-            Target::New => {
-                batch.commit()?;
-                self.create(&lines)?;
-            }
+            Target::New => self.create(&lines, batch)?,
             Target::File(Form::Older) => self.rewrite(lines, batch)?,
             Target::File(form) => {
                 if form == Form::Torn {
@@ -97,11 +94,12 @@ impl Writer {
         Ok(events)
     }
 
-    /// Records that the conversation was used now.
+    /// Records that the conversation was used now. A crash may lose that, and nothing else.
     pub fn activate(&mut self, now: Timestamp) -> Result<(), WriteError> {
         self.metadata.activate(now);
         let path = self.directory.join(METADATA);
-        files::replace(&path, &self.metadata.to_json()).map_err(|source| WriteError::Io { path, source })
+        files::replace_cache(&path, &self.metadata.to_json())
+            .map_err(|source| WriteError::Io { path, source })
     }
 
     fn line(&self, event: &Event) -> serde_json::Result<String> {
@@ -111,14 +109,26 @@ impl Writer {
     }
 
     /// Brings a new conversation to disk under a temporary name, and gives it its own when it is whole.
-    pub(crate) fn create(&self, lines: &[String]) -> Result<(), WriteError> {
+    ///
+    /// Syncing the content's file system syncs the conversation with it, where they share one.
+    pub(crate) fn create(&self, lines: &[String], batch: Batch) -> Result<(), WriteError> {
         let error = |source| WriteError::Io { path: self.directory.clone(), source };
         let parent = self.directory.parent().ok_or_else(|| error(io::Error::other("no parent directory")))?;
         fs::create_dir_all(parent).map_err(error)?;
         let staged = tempfile::Builder::new().prefix(".tmp-").tempdir_in(parent).map_err(error)?;
-        files::replace(&staged.path().join(EVENTS), append::whole_file(lines).as_bytes()).map_err(error)?;
-        files::replace(&staged.path().join(METADATA), &self.metadata.to_json()).map_err(error)?;
-        make_ordinary(staged.path()).map_err(error)?;
+        let files = [(EVENTS, append::whole_file(lines).into_bytes()), (METADATA, self.metadata.to_json())];
+        for (name, content) in &files {
+            fs::write(staged.path().join(name), content).map_err(error)?;
+        }
+        let is_synced =
+            batch.commit()?.written > 0 && files::share_file_system(parent, self.blobs.directory());
+        if !is_synced {
+            for (name, _) in &files {
+                fs::File::open(staged.path().join(name)).and_then(|file| file.sync_all()).map_err(error)?;
+            }
+            files::sync_directory(staged.path()).map_err(error)?;
+        }
+        files::make_ordinary(staged.path()).map_err(error)?;
         fs::rename(staged.path(), &self.directory).map_err(error)?;
         let _ = staged.keep();
         files::sync_directory(parent).map_err(error)
@@ -175,15 +185,4 @@ impl Writer {
         let path = names.into_iter().find(|path| !path.exists()).expect("there are more numbers than files");
         files::replace(&path, tail).map_err(|source| WriteError::Io { path, source })
     }
-}
-
-/// Gives a temporary directory, which is its owner's alone, the mode that a shared one has.
-fn make_ordinary(directory: &std::path::Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
-    }
-    let _ = directory;
-    Ok(())
 }

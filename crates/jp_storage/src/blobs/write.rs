@@ -102,13 +102,12 @@ impl Batch {
         Ok(kept)
     }
 
-    /// Makes everything durable and gives it its names.
+    /// Makes everything durable and gives it its names, for an event to name it.
     ///
-    /// Two syncs of the file system: the first brings the content to disk before any name does, the
-    /// second the names, so that an event may name the blobs as soon as this returns. Where nothing
-    /// was written nothing is synced, unless another process may have named a reused blob just now
-    /// and the sync of an event would not bring that name with it. Where it fails, blobs that have
-    /// their name by then keep it; they are whole.
+    /// One sync of the file system brings the content to disk before it has a name. The names are durable
+    /// no later than what is written and synced after this returns: by the journal's order on ext4 and XFS,
+    /// by a second sync elsewhere. Nothing is synced where nothing was written. Where it fails, blobs that
+    /// have their name by then keep it; they are whole.
     pub fn commit(self) -> Result<CommitReport, BlobError> {
         let mut state = self.state();
         if state.failed {
@@ -117,8 +116,8 @@ impl Batch {
         if state.report.written > 0 {
             self.sync_content()?;
             self.rename_all(&mut state)?;
-            self.sync_names(&state)?;
-        } else if state.recent && !self.directory()?.orders_names() {
+        }
+        if (state.report.written > 0 || state.recent) && !self.directory()?.orders_names() {
             self.sync_names(&state)?;
         }
         Ok(state.report)

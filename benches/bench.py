@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Measures jp against git, in one run on one machine, and prints ratios.
+
+usage: benches/bench.py [attach] [start] [append] [--jp PATH] [--runs N] [--dir DIR]
+
+  attach   `jp query --new --attach DIR` of 1,000 files / 10 MB and 10,000 / 100 MB from the cargo registry's
+           sources, against `git add` of the same tree with every sync; the same tree again; peak memory
+  start    `jp --version` against `git --version`; `jp conversation ls` with 1,000 conversations
+  append   the bytes and the time of an append to a conversation of 50,000 events and to an empty one
+
+Every run has a fresh directory, and nothing is deleted between runs: ext4 creates files ten times slower for minutes
+after many were deleted. Everything is below DIR (a new directory in the temporary one by default); remove it afterwards.
+"""
+import argparse, json, os, pathlib, shutil, socket, statistics, subprocess, sys, tempfile, threading, time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ANSWER = (b'data: {"choices":[{"delta":{"content":"ok"}}]}\n\n'
+          b'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n')
+
+
+def answer(connection, log):
+    """Reads one request to its end and answers at once."""
+    buffer = bytearray(1 << 20)
+    head = b""
+    while b"\r\n\r\n" not in head:
+        got = connection.recv(65536)
+        if not got:
+            return
+        head += got
+    head, rest = head.split(b"\r\n\r\n", 1)
+    length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    log.append(length)
+    left = length - len(rest)
+    while left > 0:
+        left -= connection.recv_into(buffer)
+    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(ANSWER) + ANSWER)
+    connection.close()
+
+
+def serve():
+    """Starts a server that answers at once; returns its port and the list of the requests' lengths."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    log = []
+
+    def accept():
+        while True:
+            answer(listener.accept()[0], log)
+
+    threading.Thread(target=accept, daemon=True).start()
+    return listener.getsockname()[1], log
+
+
+def timed(command, **kwargs):
+    """Runs a command; returns wall seconds, CPU seconds and peak memory in MB."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **kwargs)
+    error = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - start
+    if status:
+        sys.exit(f"{command} failed: {error.decode(errors='replace')}")
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def sources():
+    """Yields text files of the cargo registry, in a fixed order."""
+    registry = pathlib.Path(os.environ.get("CARGO_HOME", pathlib.Path.home() / ".cargo")) / "registry" / "src"
+    kinds = {".rs", ".md", ".toml", ".c", ".h", ".txt", ".json", ".S", ".pl"}
+    for path in sorted(registry.rglob("*")):
+        if path.suffix in kinds and path.is_file() and 0 < path.stat().st_size < 1_000_000:
+            yield path
+
+
+def make_tree(target, files, size):
+    """Copies `files` sources of about `size` bytes in all."""
+    wanted, left_bytes = files, size
+    average = size / files
+    done = 0
+    for path in sources():
+        length = path.stat().st_size
+        # Keep the average of what is left near the one wanted.
+        if length > 20 * average or (left_bytes / max(wanted, 1) < average * 0.5 and length > average):
+            continue
+        directory = target / f"{done // 100:03}"
+        directory.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, directory / f"{done:05}{path.suffix}")
+        done, wanted, left_bytes = done + 1, wanted - 1, left_bytes - length
+        if wanted == 0:
+            break
+    if wanted:
+        sys.exit(f"the cargo registry holds only {done} of {files} files; build the project first")
+    return done, size - left_bytes
+
+
+def environment(home):
+    return {"PATH": os.environ["PATH"], "HOME": str(home)}
+
+
+def workspace(base, port, tree):
+    root = pathlib.Path(tempfile.mkdtemp(dir=base))
+    (root / ".jp").mkdir()
+    (root / ".jp/.id").write_text(root.name + "\n")
+    (root / ".jp/config.toml").write_text(
+        f'[assistant.model]\nid = "llamacpp/m"\n[providers.llm.llamacpp]\nbase_url = "http://127.0.0.1:{port}"\n')
+    shutil.copytree(tree, root / "tree")
+    return root
+
+
+def repository(base, tree):
+    root = pathlib.Path(tempfile.mkdtemp(dir=base))
+    subprocess.run(["git", "init", "-q", root], check=True)
+    shutil.copytree(tree, root / "tree")
+    return root
+
+
+def blobs(root):
+    return sum(1 for _ in (root / ".jp").rglob("*.blob.gz"))
+
+
+def attach(jp, base, runs):
+    port, log = serve()
+    print(f"{'tree':>22} {'jp':>8} {'git add':>8} {'git/jp':>7} {'again':>8} {'again/first':>11} {'peak MB':>8} {'again MB':>8}")
+    for files, size in [(1_000, 10_000_000), (10_000, 100_000_000)]:
+        tree = base / f"tree-{files}"
+        count, total = make_tree(tree, files, size)
+        rows = []
+        for _ in range(runs):
+            root, repo = workspace(base, port, tree), repository(base, tree)
+            os.sync()
+            time.sleep(2)
+            query = [jp, "query", "--new", "--attach", "tree", "x"]
+            first = timed(query, cwd=root, env=environment(root))
+            kept = blobs(root)
+            os.sync()
+            git = timed(["git", "-c", "core.fsync=all", "-c", "core.fsyncMethod=batch", "add", "."], cwd=repo)
+            os.sync()
+            again = timed(query, cwd=root, env=environment(root))
+            if blobs(root) != kept:
+                sys.exit("attaching the same tree again made new files")
+            rows.append((first[0], git[0], again[0], first[2], again[2], log[-1]))
+        middle = [statistics.median(column) for column in zip(*rows)]
+        first, git, again, peak, peak_again, sent = middle
+        name = f"{count:,} / {total / 1e6:.0f} MB"
+        print(f"{name:>22} {first:8.3f} {git:8.3f} {git / first:7.2f} {again:8.3f} {again / first:11.2f} {peak:8.1f} {peak_again:8.1f}   ({sent / 1e6:.0f} MB sent)")
+
+
+def start(jp, base, runs):
+    ratios, times = [], []
+    for _ in range(max(runs, 5) * 20):
+        a, b = timed([jp, "--version"])[0], timed(["git", "--version"])[0]
+        ratios.append(a / b)
+        times.append((a, b))
+    ours, theirs = (statistics.median(column) * 1000 for column in zip(*times))
+    print(f"jp --version {ours:.2f} ms, git --version {theirs:.2f} ms, ratio {statistics.median(ratios):.2f}")
+
+    root = pathlib.Path(tempfile.mkdtemp(dir=base))
+    (root / ".jp/conversations").mkdir(parents=True)
+    for index in range(1000):
+        directory = root / f".jp/conversations/{17_000_000_000 + index}-conversation"
+        directory.mkdir()
+        event = {"timestamp": "2026-11-21T12:00:00Z", "type": "chat_request", "content": "x" * 500}
+        (directory / "events.json").write_text("[\n" + ",\n".join([json.dumps(event)] * 20) + "\n]\n")
+        (directory / "metadata.json").write_text('{"title": "A conversation", "last_activated_at": "2026-11-21T12:00:00Z"}\n')
+    runs_of = lambda: [timed([jp, "conversation", "ls"], cwd=root, env=environment(root))[1] * 1000 for _ in range(max(runs, 5))]
+    first = timed([jp, "conversation", "ls"], cwd=root, env=environment(root))[1] * 1000
+    print(f"jp conversation ls of 1,000: {statistics.median(runs_of()):.1f} ms of CPU ({first:.1f} ms the first time, without its index)")
+
+
+def append(jp, base, runs):
+    subprocess.run(["cargo", "run", "--release", "--quiet", "-p", "jp_storage", "--example", "append_bench", "--", str(base)],
+                   check=True, cwd=HERE.parent)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", choices=["attach", "start", "append", []], default=[])
+    parser.add_argument("--jp", default=str(HERE.parent / "target/release/jp"))
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--dir")
+    arguments = parser.parse_args()
+    base = pathlib.Path(tempfile.mkdtemp(prefix="jp-bench-", dir=arguments.dir))
+    print(f"in {base}")
+    for name in arguments.what or ["attach", "start", "append"]:
+        {"attach": attach, "start": start, "append": append}[name](arguments.jp, base, arguments.runs)
+
+
+if __name__ == "__main__":
+    main()
