@@ -1,5 +1,11 @@
 //! What can be attached, what can't, and what is on record of it.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and says why it is skipped"
+)]
+
 mod support;
 
 use std::{fs, os::unix::ffi::OsStrExt as _};

@@ -1,5 +1,11 @@
 //! `jp conversation`, `resource`, `storage`, `config` and `init`.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and says why it is skipped"
+)]
+
 mod support;
 
 use std::{fs, path::Path};

@@ -1,5 +1,7 @@
 //! Nothing that jp writes under `.jp/` names a place on this machine.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use std::{fs, io::Read as _};

@@ -1,5 +1,11 @@
 //! `jp query`, from the shell's side.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and says why it is skipped"
+)]
+
 mod support;
 
 use std::{fs, io::Write as _, process::Stdio};

@@ -1,5 +1,7 @@
 //! No input makes resolving panic.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use jp_config::{Assignment, Key, Layer, Layers, Resolved};
 use proptest::prelude::*;
 use serde_json::{Map, Value};

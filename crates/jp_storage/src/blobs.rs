@@ -5,7 +5,7 @@
 //! without conflicts, and no text can be found in a store by searching it.
 //!
 //! In reading order: [`Blobs`] is a store; [`Blobs::batch`] gives a [`Batch`], which adds content to
-//! it and makes it durable with two syncs however much it is; [`Blobs::read`] and
+//! it and makes it durable with one sync, or two, however much it is; [`Blobs::read`] and
 //! [`Blobs::read_ahead`] give it back, always verified; [`Blobs::iter`] and [`Blobs::verify`] are for
 //! upkeep.
 //!
@@ -21,13 +21,15 @@ mod read_ahead;
 mod write;
 
 use std::{
+    fs::File,
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use jp_resource::{Checksum, ContentError};
 
+use self::directory::Directory;
 pub use self::{
     check::{BlobFile, BlobFiles, BlobStatus},
     read_ahead::ReadAhead,
@@ -38,6 +40,8 @@ pub use self::{
 #[derive(Debug, Clone)]
 pub struct Blobs {
     directory: Arc<Path>,
+    /// For reading: a name is looked up from here, not from the root of the file system.
+    opened: Arc<OnceLock<Directory>>,
 }
 
 /// What went wrong with a blob.
@@ -124,13 +128,24 @@ pub enum Damage {
 impl Blobs {
     /// Names the store in `directory`, which need not exist. Does no I/O.
     pub fn open(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into().into() }
+        Self { directory: directory.into().into(), opened: Arc::default() }
     }
 
     /// Returns the store's directory.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    fn open_blob(&self, checksum: &Checksum) -> io::Result<File> {
+        let directory = match self.opened.get() {
+            Some(directory) => directory,
+            None => {
+                let directory = Directory::open(&self.directory)?;
+                self.opened.get_or_init(|| directory)
+            }
+        };
+        directory.open_file(&blob_name(checksum))
     }
 
     /// Returns the file of a blob, whether or not it exists.

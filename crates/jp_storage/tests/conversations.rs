@@ -1,5 +1,11 @@
 //! Conversations on disk: what is written, what survives, what older versions left.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and says why it is skipped"
+)]
+
 use std::{
     fs,
     path::{Path, PathBuf},

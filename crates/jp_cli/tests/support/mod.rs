@@ -1,5 +1,6 @@
 //! A workspace in a temporary directory, and the real binary in it.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, missing_docs, unreachable_pub, reason = "each test file uses a part of it")]
 
 use std::{
@@ -174,4 +175,10 @@ pub fn is_root() -> bool {
 
 pub fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+/// Says why a test does not check what its name says.
+#[expect(clippy::print_stderr, reason = "a skipped test says why")]
+pub fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
 }

@@ -57,7 +57,7 @@ mod unix {
     }
 
     impl Directory {
-        pub(super) fn open(path: &Path) -> io::Result<Self> {
+        pub(in super::super) fn open(path: &Path) -> io::Result<Self> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let directory = retry_on_intr(|| openat(CWD, path, flags, Mode::empty()))?;
             Ok(Self { directory })
@@ -135,7 +135,7 @@ mod portable {
     }
 
     impl Directory {
-        pub(super) fn open(path: &Path) -> io::Result<Self> {
+        pub(in super::super) fn open(path: &Path) -> io::Result<Self> {
             std::fs::metadata(path)?;
             Ok(Self { path: path.to_owned() })
         }

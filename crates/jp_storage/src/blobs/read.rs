@@ -2,7 +2,7 @@ use std::{
     cell::RefCell,
     fs::File,
     io::{self, Read},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use jp_resource::{BlobRef, Checksum, ResourceContent};
@@ -34,7 +34,7 @@ impl Blobs {
         Reading::new(self, *checksum).with_file(|reading, file, stated| {
             let size = u64::from(stated);
             if size > cap {
-                let path = reading.path.clone();
+                let path = reading.path();
                 return Err(BlobError::TooLarge { checksum: *checksum, path, size, cap });
             }
             reading.content(file, size).map(|content| content.len() as u64)
@@ -47,14 +47,18 @@ thread_local! {
 }
 
 /// One blob being read.
-struct Reading {
+struct Reading<'b> {
+    blobs: &'b Blobs,
     checksum: Checksum,
-    path: PathBuf,
 }
 
-impl Reading {
-    fn new(blobs: &Blobs, checksum: Checksum) -> Self {
-        Self { checksum, path: blobs.path(&checksum) }
+impl<'b> Reading<'b> {
+    fn new(blobs: &'b Blobs, checksum: Checksum) -> Self {
+        Self { blobs, checksum }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.blobs.path(&self.checksum)
     }
 
     /// Reads the compressed file and passes it on with the size it states. Reuses the thread's buffer.
@@ -63,7 +67,8 @@ impl Reading {
         read: impl FnOnce(&Self, &[u8], u32) -> Result<T, BlobError>,
     ) -> Result<T, BlobError> {
         FILE.with_borrow_mut(|buffer| {
-            read_file(&self.path, buffer).map_err(|error| self.failed(error))?;
+            let file = self.blobs.open_blob(&self.checksum);
+            file.and_then(|file| read_file(file, buffer)).map_err(|error| self.failed(error))?;
             let result = match buffer.last_chunk() {
                 Some(last) => read(self, buffer, gzip::stated_size(*last)),
                 None => Err(self.damaged(Damage::Gzip)),
@@ -89,11 +94,11 @@ impl Reading {
     }
 
     fn damaged(&self, damage: Damage) -> BlobError {
-        BlobError::Corrupt { checksum: self.checksum, path: self.path.clone(), damage }
+        BlobError::Corrupt { checksum: self.checksum, path: self.path(), damage }
     }
 
     fn failed(&self, source: io::Error) -> BlobError {
-        let path = self.path.clone();
+        let path = self.path();
         match source.kind() {
             io::ErrorKind::NotFound => BlobError::Missing { checksum: self.checksum, path },
             _ => BlobError::Io { action: "read", path, source },
@@ -102,8 +107,7 @@ impl Reading {
 }
 
 /// Replaces `buffer` with a file that is not being written to: a length, then one read of as much.
-fn read_file(path: &Path, buffer: &mut Vec<u8>) -> io::Result<()> {
-    let mut file = File::open(path)?;
+fn read_file(mut file: File, buffer: &mut Vec<u8>) -> io::Result<()> {
     let length = usize::try_from(file.metadata()?.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
     buffer.clear();
     buffer.try_reserve_exact(length)?;

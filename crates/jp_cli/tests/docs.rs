@@ -1,0 +1,56 @@
+//! Every `jp` command of the documentation runs.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{fs, path::Path, process::Command};
+
+use support::{Sandbox, answering, run};
+
+/// Returns the commands in a page's `sh` blocks, one block after the other.
+fn commands(page: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
+    let text = fs::read_to_string(path).unwrap();
+    let blocks = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    blocks.flat_map(str::lines).filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
+}
+
+fn runs(page: &str) {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("README.md", "# Read me\n");
+    sandbox.write("src/main.rs", "fn main() {}\n");
+    sandbox.write("src/generated/x.rs", "// made\n");
+    sandbox.jp(&["q", "--new", "-a", "README.md", "first"]).succeeded();
+    let bin = Path::new(env!("CARGO_BIN_EXE_jp")).parent().unwrap();
+    let path = std::env::join_paths(
+        std::iter::once(bin.to_owned()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+    )
+    .unwrap();
+    let commands = commands(page);
+    assert!(!commands.is_empty(), "{page} has no commands");
+    for line in commands {
+        assert!(line.starts_with("jp "), "{page}: {line}");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]).current_dir(&sandbox.root).env_clear();
+        shell.env("HOME", &sandbox.home).env("PATH", &path).stdin(std::process::Stdio::null());
+        let run = run(shell);
+        assert_eq!(run.code, 0, "{page}: {line}\n{}{}", run.stdout, run.stderr);
+    }
+}
+
+#[test]
+fn attachments_page_runs() {
+    runs("docs/attachments.md");
+}
+
+#[test]
+fn storage_page_runs() {
+    runs("docs/storage.md");
+}
+
+#[test]
+fn models_page_runs() {
+    runs("docs/models.md");
+}
