@@ -34,4 +34,4 @@ pub use sessions::Sessions;
 pub use stamps::{FileState, KnownContent, Stamps};
 pub use store::{Located, Store, StoreError};
 pub use workspace::{InitError, Workspace};
-pub use writer::{WriteError, Writer};
+pub use writer::{Pending, WriteError, Writer};

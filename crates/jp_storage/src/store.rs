@@ -9,7 +9,7 @@ use crate::{
     Batch, Blobs, Conversation, ConversationId, Metadata, Places, ReadError, WriteError, Writer,
     conversation::{self, Form, read_lines},
     lock::{self, Lock, TryLock},
-    writer::Target,
+    writer::{Pending, Target},
 };
 
 /// Conversations and their blobs, below one directory.
@@ -145,7 +145,7 @@ impl Store {
     pub fn copy_events(&self, from: &Located, indexes: &[usize], to: &mut Writer) -> Result<(), WriteError> {
         let read = read_lines(&from.directory)?;
         let lines: Vec<String> = indexes.iter().filter_map(|index| read.lines.get(*index).cloned()).collect();
-        to.create(&lines, to.batch())?;
+        Pending::new(&to.directory, to.create(&lines, to.batch())?).finish()?;
         let form = if read.form == Form::Older { Form::Older } else { Form::Current };
         to.target = Target::File(form);
         Ok(())

@@ -1,4 +1,7 @@
-use std::{fs, io, path::PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use jiff::Timestamp;
 use jp_conversation::Event;
@@ -55,6 +58,53 @@ pub enum WriteError {
     Json(#[from] serde_json::Error),
 }
 
+/// Events that are written and not durable yet; without [`finish`](Self::finish) they may be lost.
+#[derive(Debug)]
+#[must_use]
+pub struct Pending {
+    directory: PathBuf,
+    work: Work,
+}
+
+/// What makes written events durable.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Nothing.
+    None,
+    /// Syncing the file.
+    Sync(append::Appended),
+    /// Giving a new conversation its name, once its files are on disk.
+    Publish { staged: tempfile::TempDir, is_synced: bool },
+}
+
+impl Pending {
+    pub(crate) fn new(directory: &Path, work: Work) -> Self {
+        Self { directory: directory.to_owned(), work }
+    }
+
+    /// Returns when the events are durable. Where it fails, none of them is in the file.
+    pub fn finish(self) -> Result<(), WriteError> {
+        let done = match self.work {
+            Work::None => Ok(()),
+            Work::Sync(appended) => appended.sync(),
+            Work::Publish { staged, is_synced } => publish(staged, is_synced, &self.directory),
+        };
+        done.map_err(|source| WriteError::Io { path: self.directory, source })
+    }
+}
+
+fn publish(staged: tempfile::TempDir, is_synced: bool, directory: &Path) -> io::Result<()> {
+    if !is_synced {
+        for name in [EVENTS, METADATA] {
+            fs::File::open(staged.path().join(name))?.sync_all()?;
+        }
+        files::sync_directory(staged.path())?;
+    }
+    fs::rename(staged.path(), directory)?;
+    let _ = staged.keep();
+    directory.parent().map_or(Ok(()), files::sync_directory)
+}
+
 impl Writer {
     /// Returns the conversation's id.
     #[must_use]
@@ -73,25 +123,40 @@ impl Writer {
     /// `batch` holds content that was stored for them already; the rest is added to it. All content is
     /// durable before the events are, and those are on return. Where it fails, none of the events is in
     /// the file.
-    pub fn append(&mut self, mut events: Vec<Event>, batch: Batch) -> Result<Vec<Event>, WriteError> {
+    pub fn append(&mut self, events: Vec<Event>, batch: Batch) -> Result<Vec<Event>, WriteError> {
+        let (events, pending) = self.write(events, batch)?;
+        pending.finish()?;
+        Ok(events)
+    }
+
+    /// Appends events like [`append`](Self::append), but leaves waiting for the disk to
+    /// [`Pending::finish`], which may go on beside other work.
+    pub fn write(
+        &mut self,
+        mut events: Vec<Event>,
+        batch: Batch,
+    ) -> Result<(Vec<Event>, Pending), WriteError> {
         for event in &mut events {
             event.store_payloads(|bytes, encoding| batch.put(bytes, encoding))?;
         }
         let lines = events.iter().map(|event| self.line(event)).collect::<Result<Vec<_>, _>>()?;
-        match self.target {
+        let work = match self.target {
             Target::New => self.create(&lines, batch)?,
-            Target::File(Form::Older) => self.rewrite(lines, batch)?,
+            Target::File(Form::Older) => {
+                self.rewrite(lines, batch)?;
+                Work::None
+            }
             Target::File(form) => {
                 if form == Form::Torn {
                     self.set_torn_end_aside()?;
                 }
                 batch.commit()?;
                 let path = self.directory.join(EVENTS);
-                append::append(&path, &lines).map_err(|source| WriteError::Io { path, source })?;
+                Work::Sync(append::append(&path, &lines).map_err(|source| WriteError::Io { path, source })?)
             }
-        }
+        };
         self.target = Target::File(Form::Current);
-        Ok(events)
+        Ok((events, Pending::new(&self.directory, work)))
     }
 
     /// Records that the conversation was used now. A crash may lose that, and nothing else.
@@ -108,30 +173,20 @@ impl Writer {
         event.to_json()
     }
 
-    /// Brings a new conversation to disk under a temporary name, and gives it its own when it is whole.
+    /// Writes a new conversation under a temporary name; [`Pending::finish`] gives it its own.
     ///
     /// Syncing the content's file system syncs the conversation with it, where they share one.
-    pub(crate) fn create(&self, lines: &[String], batch: Batch) -> Result<(), WriteError> {
+    pub(crate) fn create(&self, lines: &[String], batch: Batch) -> Result<Work, WriteError> {
         let error = |source| WriteError::Io { path: self.directory.clone(), source };
         let parent = self.directory.parent().ok_or_else(|| error(io::Error::other("no parent directory")))?;
         fs::create_dir_all(parent).map_err(error)?;
         let staged = tempfile::Builder::new().prefix(".tmp-").tempdir_in(parent).map_err(error)?;
-        let files = [(EVENTS, append::whole_file(lines).into_bytes()), (METADATA, self.metadata.to_json())];
-        for (name, content) in &files {
-            fs::write(staged.path().join(name), content).map_err(error)?;
-        }
+        files::make_ordinary(staged.path()).map_err(error)?;
+        fs::write(staged.path().join(EVENTS), append::whole_file(lines)).map_err(error)?;
+        fs::write(staged.path().join(METADATA), self.metadata.to_json()).map_err(error)?;
         let is_synced =
             batch.commit()?.written > 0 && files::share_file_system(parent, self.blobs.directory());
-        if !is_synced {
-            for (name, _) in &files {
-                fs::File::open(staged.path().join(name)).and_then(|file| file.sync_all()).map_err(error)?;
-            }
-            files::sync_directory(staged.path()).map_err(error)?;
-        }
-        files::make_ordinary(staged.path()).map_err(error)?;
-        fs::rename(staged.path(), &self.directory).map_err(error)?;
-        let _ = staged.keep();
-        files::sync_directory(parent).map_err(error)
+        Ok(Work::Publish { staged, is_synced })
     }
 
     /// Rewrites a conversation of an older format, with the new events, in one step.

@@ -12,7 +12,7 @@ pub(crate) mod resolve;
 
 use jp_config::Resolved;
 use jp_conversation::{Event, Stream};
-use jp_storage::{Conversation, Writer};
+use jp_storage::{Conversation, Pending, Writer};
 
 use self::{contents::Scratch, prepare::Prepared};
 use crate::{
@@ -33,15 +33,16 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let scratch = if persists { None } else { Some(Scratch::new()?) };
     let store = target.store(context);
     let prepared = prepare::prepare(&query, context, &target, &config, message, scratch.as_ref())?;
-    let (stream, mut writer) = if persists {
-        record(context, target, prepared)?
+    let (stream, mut recording) = if persists {
+        let (stream, recording) = record(context, target, prepared)?;
+        (stream, Some(recording))
     } else {
         (prepared.into_stream(target.stream())?, None)
     };
     let asked = Asked { context, config: &config, store, scratch: scratch.as_ref(), stream };
     match model {
         model if query.explain => explain::run(&asked, model.as_ref()),
-        Some(model) => answer::run(asked, &model, writer.as_mut()),
+        Some(model) => answer::run(&asked, &model, recording.as_mut()),
         None => unreachable!("a query that is sent has a model: `choose` gave one"),
     }
 }
@@ -54,6 +55,13 @@ struct Asked<'a> {
     /// Where the content is of a query that stores nothing.
     scratch: Option<&'a Scratch>,
     stream: Stream,
+}
+
+/// A conversation that is being written to.
+struct Recording {
+    writer: Writer,
+    /// The request, on its way to the disk.
+    pending: Option<Pending>,
 }
 
 /// The conversation that a query goes to.
@@ -105,12 +113,8 @@ impl Target {
     }
 }
 
-/// Stores what was prepared, durably; returns the conversation with it, and its writer.
-fn record(
-    context: &Context<'_>,
-    target: Target,
-    prepared: Prepared,
-) -> Result<(Stream, Option<Writer>), Failure> {
+/// Stores what was prepared; returns the conversation with it.
+fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(Stream, Recording), Failure> {
     let now = context.now();
     let Prepared { kinds, batch, .. } = prepared;
     let events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
@@ -126,13 +130,16 @@ fn record(
             (conversation.stream, writer)
         }
     };
+    let mut pending = None;
     if !events.is_empty() {
-        writer.append(events, batch)?.into_iter().for_each(|event| stream.push(event));
+        let (events, unsynced) = writer.write(events, batch)?;
+        events.into_iter().for_each(|event| stream.push(event));
+        pending = Some(unsynced);
     }
     if let Err(error) = context.sessions().set_current(writer.id()) {
         context.output.warn(&format!("the current conversation was not remembered: {error}"));
     }
-    Ok((stream, Some(writer)))
+    Ok((stream, Recording { writer, pending }))
 }
 
 fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {

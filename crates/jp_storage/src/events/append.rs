@@ -16,23 +16,43 @@ pub fn whole_file(events: &[String]) -> String {
     text
 }
 
-/// Appends events to the file at `path` and syncs it.
+/// Events that were appended and are not durable yet.
+#[derive(Debug)]
+pub struct Appended {
+    file: File,
+    end: End,
+}
+
+/// Appends events to the file at `path`.
 ///
 /// Costs the size of the events, not of the file. The file must end in `]`; where writing fails the
 /// old end is put back.
-pub fn append(path: &Path, events: &[String]) -> io::Result<()> {
+pub fn append(path: &Path, events: &[String]) -> io::Result<Appended> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     let end = find_end(&mut file)?;
     let mut text = String::with_capacity(events.iter().map(|event| event.len() + 2).sum::<usize>() + 8);
     text.push_str(if end.is_empty_array { "\n" } else { ",\n" });
     text.push_str(&events.join(",\n"));
     text.push_str("\n]\n");
-    write_at(&mut file, end.offset, text.as_bytes()).and_then(|()| file.sync_data()).or_else(|error| {
-        restore(&mut file, &end)?;
-        Err(error)
-    })
+    let written = write_at(&mut file, end.offset, text.as_bytes());
+    let mut appended = Appended { file, end };
+    written.or_else(|error| appended.take_back(error))?;
+    Ok(appended)
 }
 
+impl Appended {
+    /// Makes the events durable; where that fails they are taken back.
+    pub fn sync(mut self) -> io::Result<()> {
+        self.file.sync_data().or_else(|error| self.take_back(error))
+    }
+
+    fn take_back(&mut self, error: io::Error) -> io::Result<()> {
+        restore(&mut self.file, &self.end)?;
+        Err(error)
+    }
+}
+
+#[derive(Debug)]
 struct End {
     /// Where the next event goes: behind the last one, or behind the opening bracket.
     offset: u64,
@@ -88,7 +108,7 @@ mod tests {
         let path = directory.path().join("events.json");
         std::fs::write(&path, before).unwrap();
         let events: Vec<String> = events.iter().map(ToString::to_string).collect();
-        append(&path, &events).unwrap();
+        append(&path, &events).unwrap().sync().unwrap();
         std::fs::read_to_string(&path).unwrap()
     }
 

@@ -4,11 +4,11 @@ use std::io::Write as _;
 
 use jp_conversation::{Event, EventKind, ResponseContent, Usage, view};
 use jp_llm::{Body, Capabilities, Client, Note, Request, chat};
-use jp_storage::Writer;
+use jp_storage::{Pending, Writer};
 use jp_turn::{Delta, Outcome, Turn, TurnEvent};
 use serde_json::{Value, json};
 
-use super::{Asked, contents::contents, model::Model};
+use super::{Asked, Recording, contents::contents, model::Model};
 use crate::{
     cmd::resource::{Attached, describe},
     error::{Code, Failure, chain},
@@ -17,14 +17,22 @@ use crate::{
     workspace::Context,
 };
 
-pub(super) fn run(asked: Asked<'_>, model: &Model, writer: Option<&mut Writer>) -> Result<Code, Failure> {
+pub(super) fn run(
+    asked: &Asked<'_>,
+    model: &Model,
+    mut recording: Option<&mut Recording>,
+) -> Result<Code, Failure> {
     let runtime = runtime()?;
     let thread = view::thread(&asked.stream);
     let capabilities = runtime.block_on(model.capabilities(&thread));
-    let (body, notes) = encode(&asked, &thread, &model.endpoint.model, capabilities)?;
+    let pending = recording.as_mut().and_then(|recording| recording.pending.take());
+    let encode = || encode(asked, &thread, &model.endpoint.model, capabilities);
+    let (body, notes) = beside(pending, encode)?;
     let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
     let is_new = |note: &&Note| note.turn == newest;
     notes.iter().filter(is_new).for_each(|note| asked.context.output.warn(&note.to_string()));
+
+    let writer = recording.map(|recording| &mut recording.writer);
     let id = writer.as_ref().map(|writer| writer.id().to_string());
     let mut keeper =
         Keeper { context: asked.context, writer, kept: Vec::new(), failure: None, is_shown: false };
@@ -38,7 +46,18 @@ pub(super) fn run(asked: Asked<'_>, model: &Model, writer: Option<&mut Writer>) 
         return Err(failure);
     }
     let kept = std::mem::take(&mut keeper.kept);
-    finish(&asked, model, id.as_deref(), &kept, outcome)
+    finish(asked, model, id.as_deref(), &kept, outcome)
+}
+
+/// Does some work while the disk takes what was written; nothing is sent before both are done.
+fn beside<T>(pending: Option<Pending>, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    let Some(pending) = pending else { return work() };
+    std::thread::scope(|scope| {
+        let finishing = scope.spawn(|| pending.finish());
+        let done = work();
+        finishing.join().map_err(|_| Failure::new("failed to store the message: its thread panicked"))??;
+        done
+    })
 }
 
 /// Makes what runs asynchronous work: one thread, for what waits on a network.
