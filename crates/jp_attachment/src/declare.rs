@@ -2,7 +2,10 @@
 
 mod reading;
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use self::reading::{Query, Reading, exists, from_native, resolved_as_far_as_possible, split_query};
 use crate::{AttachError, Exclude, Glob, Place, Scheme, glob::has_wildcard};
@@ -105,6 +108,9 @@ pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
     let reading = Reading { input, place, directory: &place.current_dir };
     if let Ok(path) = reading.absolute(input) {
         let path = resolved_as_far_as_possible(&path);
+        if place.relative(&path).is_none() && path.is_dir() {
+            declarations.extend(files_below(&path).iter().filter_map(|file| place.declaration(file).ok()));
+        }
         if let Ok(file) = place.declaration(&path) {
             declarations.push(format!("{file}/"));
             declarations.push(file);
@@ -112,6 +118,21 @@ pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
     }
     declarations.dedup();
     declarations
+}
+
+/// Lists what a directory outside the workspace may have given, without regard to any rule.
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut pending = vec![directory.to_owned()];
+    while let Some(directory) = pending.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => pending.push(entry.path()),
+                _ => files.push(entry.path()),
+            }
+        }
+    }
+    files
 }
 
 #[cfg(test)]

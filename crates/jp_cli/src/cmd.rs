@@ -9,15 +9,32 @@ mod resource;
 mod storage;
 
 use crate::{
-    args::{Args, Command},
+    args::{self, Args, Command},
     environment::Environment,
     error::{Code, Failure},
     output::Output,
     workspace::Context,
 };
 
+/// Returns whether a command is for nothing but changing what is on disk.
+fn only_stores(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Init(_)
+            | Command::Attachment(args::Attachment::Add { .. } | args::Attachment::Rm { .. })
+            | Command::Conversation(
+                args::Conversation::Use { .. }
+                    | args::Conversation::Fork { .. }
+                    | args::Conversation::Rm { .. }
+            )
+    )
+}
+
 /// Runs a command.
 pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Result<Code, Failure> {
+    if args.global.no_persist && only_stores(&args.command) {
+        return Err(Failure::usage("--no-persist leaves nothing to do: all that this command does is store"));
+    }
     let command = match args.command {
         Command::Init(init) => return init::run(&init, environment, output),
         command => command,

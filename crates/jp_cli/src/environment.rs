@@ -28,8 +28,8 @@ impl Environment {
         let home = home.map(PathBuf::from).filter(|home| home.is_absolute());
         let stderr_is_terminal = std::io::stderr().is_terminal();
         let stdin_is_terminal = std::io::stdin().is_terminal();
-        // Without a home there is still somewhere to keep locks.
-        let fallback = || env::temp_dir().join("jp");
+        // Without a home there is still somewhere to keep locks, of this user's own.
+        let fallback = || env::temp_dir().join(format!("jp-{}", user()));
         let below_home = |path: &str| home.as_deref().map_or_else(fallback, |home| home.join(path));
         Self {
             current_dir: env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
@@ -72,6 +72,16 @@ fn session(has_terminal: bool) -> Option<String> {
         .ok()
         .filter(|session| !session.is_empty())
         .or_else(|| terminal_session(has_terminal))
+}
+
+#[cfg(unix)]
+fn user() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
+#[cfg(not(unix))]
+fn user() -> &'static str {
+    "user"
 }
 
 #[cfg(unix)]

@@ -82,8 +82,11 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
         if let Some(kind) = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
             return match kind {
                 std::io::ErrorKind::StorageFull => Some("free some space on that disk and try again."),
-                std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
-                    Some("check who may write there; `--no-persist` asks without storing anything.")
+                std::io::ErrorKind::ReadOnlyFilesystem => {
+                    Some("`jp query --no-persist` asks without storing anything.")
+                }
+                std::io::ErrorKind::PermissionDenied => {
+                    Some("check the permissions of that file or directory.")
                 }
                 _ => None,
             };

@@ -142,8 +142,13 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
-/// Lays out rows in columns; the last column is not padded.
+/// Lays out rows in columns; the last column is not padded. A control character in a cell is shown as
+/// its escape, so that a name can't forge a row.
 pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
+    let is_control = |cell: &String| cell.contains(char::is_control);
+    let escape =
+        |cell: &String| if is_control(cell) { cell.escape_debug().to_string() } else { cell.clone() };
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(escape).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)

@@ -5,13 +5,13 @@ use std::{fs, path::PathBuf};
 use jiff::Timestamp;
 use jp_config::{Assignment, Layer, Layers, Resolved};
 use jp_conversation::EventKind;
-use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, Workspace};
+use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, Workspace, Writer};
 use serde_json::{Map, Value};
 
 use crate::{
     args::Global,
     environment::Environment,
-    error::{Failure, chain},
+    error::{Code, Failure},
     output::Output,
 };
 
@@ -59,6 +59,16 @@ impl<'a> Context<'a> {
     /// Returns the store for shared conversations, or for this user's own.
     pub(crate) fn store(&self, is_local: bool) -> Store {
         if is_local { self.workspace.local_store() } else { self.workspace.store() }
+    }
+
+    /// Starts a conversation in one of the stores, with an id that neither has.
+    pub(crate) fn start(
+        &self,
+        is_local: bool,
+        title: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Writer, Failure> {
+        Ok(self.store(is_local).start(title, now, &[self.store(!is_local)])?)
     }
 
     pub(crate) fn sessions(&self) -> Sessions {
@@ -141,7 +151,7 @@ impl<'a> Context<'a> {
             let assignment = Assignment::Set { key: key.parse()?, text: (*value).to_owned() };
             layers.add_assignment(Layer::Flag { name: (*name).to_owned() }, &assignment)?;
         }
-        Ok(layers.resolve()?)
+        layers.resolve().map_err(config_failure)
     }
 
     fn add_files(&self, layers: &mut Layers) -> Result<(), Failure> {
@@ -161,10 +171,7 @@ impl<'a> Context<'a> {
     fn add_argument(&self, layers: &mut Layers, argument: &str) -> Result<(), Failure> {
         let path = self.environment.current_dir.join(argument);
         let is_file = path.is_file();
-        let usage = |error: jp_config::Error| Failure {
-            code: crate::error::Code::Usage,
-            ..Failure::new(format!("failed to {}", chain(&error)))
-        };
+        let usage = |error: jp_config::Error| Failure { code: Code::Usage, ..Failure::from(error) };
         if is_file {
             let text = fs::read_to_string(&path)
                 .map_err(|error| Failure::new(format!("failed to read {argument}: {error}")))?;
@@ -180,6 +187,17 @@ impl<'a> Context<'a> {
                 .map_err(usage),
         }
     }
+}
+
+/// A mistake on the command line is one of usage.
+fn config_failure(error: jp_config::Error) -> Failure {
+    let layer = match &error {
+        jp_config::Error::Invalid { layer, .. } | jp_config::Error::UnknownKey { layer, .. } => Some(layer),
+        _ => None,
+    };
+    let is_typed = matches!(layer, Some(Layer::Argument { .. } | Layer::Flag { .. }));
+    let code = if is_typed { Code::Usage } else { Code::Failed };
+    Failure { code, ..Failure::from(error) }
 }
 
 fn add_conversation(layers: &mut Layers, conversation: &Conversation) -> Result<(), Failure> {

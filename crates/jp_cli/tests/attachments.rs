@@ -221,9 +221,52 @@ fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_his
 fn vanished_file_of_the_configuration_names_the_way_out() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "before"]).succeeded();
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    sandbox.write(".jp/config.toml", format!("{config}[conversation]\nattachments = [\"file:gone.md\"]\n"));
-    sandbox.jp(&["q", "--new", "what?"]).failed(1, &["gone.md", "jp attachment rm 'file:gone.md'"]);
+    let attachments = "[conversation]\nattachments = [\"file:gone.md\", \"cmd:date\"]\n";
+    sandbox.write(".jp/config.toml", format!("{config}{attachments}"));
+    sandbox
+        .jp(&["q", "--new", "what?"])
+        .failed(1, &["gone.md", "1 more", "conversation.attachments of the configuration"]);
+    sandbox.jp(&["q", "what?"]).failed(1, &["gone.md", "`jp attachment rm 'file:gone.md' 'cmd:date'`"]);
+    sandbox.jp(&["attachment", "rm", "file:gone.md", "cmd:date"]).succeeded();
+    sandbox.jp(&["q", "what?"]).succeeded();
+}
+
+#[test]
+fn workspace_and_history_may_not_reach_for_files_outside() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/id_rsa", "PRIVATE");
+    std::os::unix::fs::symlink(sandbox.home.join("id_rsa"), sandbox.path("link")).unwrap();
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    let attachments = "[conversation]\nattachments = ['~/id_rsa', 'link', '../../id_rsa']\n";
+    sandbox.write(".jp/config.toml", format!("{config}{attachments}"));
+    let run = sandbox.jp(&["q", "--new", "-c", "conversation.attachments+=.jp/.id", "what?"]).succeeded();
+    assert_eq!(run.stderr.matches("is left out").count(), 3, "{}", run.stderr);
+    sandbox.write(".jp/config.toml", config);
+    let path = sandbox.conversation().join("events.json");
+    let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachments":{"add":["file:../../id_rsa","file:link","file:///etc/hostname"]}}}}"#;
+    let text = fs::read_to_string(&path).unwrap().replacen("[\n", &format!("[\n{delta},\n"), 1);
+    fs::write(&path, text).unwrap();
+    let run = sandbox.jp(&["q", "again?"]).succeeded();
+    assert_eq!(run.stderr.matches("is left out").count(), 3, "{}", run.stderr);
+    for request in server.received() {
+        assert!(!String::from_utf8_lossy(&request.body).contains("PRIVATE"));
+    }
+    sandbox.jp(&["q", "-a", "link", "mine"]).succeeded();
+    assert!(last_message(&server).contains("PRIVATE"), "a person may attach what they like");
+}
+
+#[test]
+fn directory_outside_is_removed_by_the_name_it_was_attached_by() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/outside/a.md", "a");
+    sandbox.write("~/outside/more/b.md", "b");
+    sandbox.jp(&["q", "--new", "-a", "~/outside", "what?"]).succeeded();
+    sandbox.jp(&["attachment", "rm", "~/outside"]).succeeded();
+    assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
 }
 
 #[test]

@@ -59,6 +59,29 @@ fn local_conversation_stays_out_of_the_workspace() {
 }
 
 #[test]
+fn local_conversation_never_shares_an_id_with_one_of_the_workspace() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    for flags in [&["q", "--new", "a"][..], &["q", "--new", "--local", "b"], &["q", "--new", "c"]] {
+        sandbox.jp(flags).succeeded();
+    }
+    let rows = sandbox.json(&["c", "ls"]);
+    let ids: std::collections::BTreeSet<_> =
+        rows.as_array().unwrap().iter().map(|row| row["id"].to_string()).collect();
+    assert_eq!(ids.len(), 3, "{rows}");
+}
+
+#[test]
+fn name_of_two_resources_is_not_enough() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/a/config.yaml", "a");
+    sandbox.write("~/b/config.yaml", "b");
+    sandbox.jp(&["q", "--new", "-a", "~/a/config.yaml", "-a", "~/b/config.yaml", "x"]).succeeded();
+    sandbox.jp(&["r", "show", "config.yaml"]).failed(1, &["the name of 2 resources", "external:"]);
+}
+
+#[test]
 fn print_shows_turns_as_text_and_as_json() {
     let (_server, sandbox, [first, _]) = with_two_conversations();
     sandbox.jp(&["q", "-i", &first, "And then?"]).succeeded();
@@ -159,7 +182,7 @@ fn config_shows_each_value_with_its_layer() {
     sandbox.write(".jp/config.toml", "assistent.model.id = 'a/b'\n");
     let run = sandbox.jp(&["config", "show"]).succeeded();
     assert!(run.stderr.contains("unknown key `assistent`"), "{}", run.stderr);
-    sandbox.jp(&["config", "show", "-c", "assistent=1"]).failed(1, &["assistent"]);
+    sandbox.jp(&["config", "show", "-c", "assistent=1"]).failed(2, &["assistent"]);
 }
 
 #[test]

@@ -249,7 +249,7 @@ fn closed_pipe_is_quiet_and_the_answer_is_kept() {
 #[test]
 fn missing_key_fails_before_anything_is_resolved_or_stored() {
     let sandbox = Sandbox::new();
-    sandbox.write(".jp/config.toml", "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = 'http://127.0.0.1:1'\napi_key_env = 'WORK_KEY'\n");
+    sandbox.write("~/.config/jp/config.toml", "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = 'http://127.0.0.1:1'\napi_key_env = 'WORK_KEY'\n");
     sandbox.jp(&["query", "--new", "-a", "missing.txt", "what?"]).failed(1, &["WORK_KEY is not set"]);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
@@ -351,7 +351,7 @@ fn read_only_workspace_is_an_error_that_names_it() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     fs::set_permissions(sandbox.path(".jp"), fs::Permissions::from_mode(0o555)).unwrap();
-    sandbox.jp(&["query", "--new", "what?"]).failed(1, &[".jp", "hint: check who may write there"]);
+    sandbox.jp(&["query", "--new", "what?"]).failed(1, &[".jp", "hint: check the permissions"]);
     assert_eq!(server.received().len(), 0);
 }
 
@@ -394,6 +394,66 @@ fn model_named_once_is_kept_for_the_conversation() {
     sandbox.jp(&["query", "--new", "--model", "llamacpp/other", "x"]).succeeded();
     sandbox.jp(&["query", "y"]).succeeded();
     assert_eq!(last_request(&server)["model"], "other");
+}
+
+#[test]
+fn workspace_gets_no_key_for_its_own_server() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new();
+    let config =
+        format!("assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\n", server.url());
+    sandbox.write(".jp/config.toml", &config);
+    sandbox.write("~/.config/jp/config.toml", "providers.llm.work.api_key_command = 'echo sk-secret'\n");
+    sandbox.jp(&["query", "--new", "what?"]).failed(1, &["gets no API key", "~/.config/jp/config.toml"]);
+    assert_eq!(server.received().len(), 0);
+}
+
+#[test]
+fn answer_cut_off_by_the_limit_is_said() {
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
+    let server = Server::new(vec![Reply::stream(&format!("{}{end}", chunk("It is")))]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let run = sandbox.jp(&["query", "--new", "what?"]).succeeded();
+    assert!(run.stderr.contains("incomplete: length limit reached"), "{}", run.stderr);
+    assert_eq!(sandbox.json(&["query", "--new", "what?"])["incomplete"], "length limit reached");
+}
+
+#[test]
+fn empty_answer_is_an_error() {
+    let server = Server::new(vec![Reply::stream(
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    )]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["query", "--new", "what?"]).failed(1, &["answer is empty", "sends it again"]);
+}
+
+#[test]
+fn question_after_an_unanswered_one_keeps_turns_alternating() {
+    let server = Server::new(vec![Reply::json(400, "{}"), answer("Yes.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["query", "--new", "one"]).failed(1, &[]);
+    sandbox.jp(&["query", "two"]).succeeded();
+    let request = last_request(&server);
+    let roles: Vec<_> =
+        request["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+}
+
+#[test]
+fn no_persist_is_refused_where_there_is_nothing_else_to_do() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let id = sandbox.json(&["query", "--new", "one"])["conversation"].as_str().unwrap().to_owned();
+    for arguments in [
+        vec!["c", "rm", &id],
+        vec!["c", "fork"],
+        vec!["c", "use", &id],
+        vec!["a", "add", "."],
+        vec!["init", "x"],
+    ] {
+        sandbox.jp(&[&["--no-persist"], &*arguments].concat()).failed(2, &["--no-persist"]);
+    }
+    assert_eq!(sandbox.json(&["c", "ls"]).as_array().unwrap().len(), 1);
 }
 
 #[test]

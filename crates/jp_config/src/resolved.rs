@@ -49,6 +49,12 @@ impl Resolved {
         key.parse().map_or(&Layer::Default, |key| self.origins.layer(&key))
     }
 
+    /// Returns every layer that has a part in `key`, in the order they were added.
+    #[must_use]
+    pub fn contributors(&self, key: &str) -> Vec<&Layer> {
+        key.parse().map_or_else(|_| Vec::new(), |key| self.origins.contributing(&key))
+    }
+
     /// Returns every effective value, defaults included, in the order of the types' fields.
     #[must_use]
     pub fn entries(&self) -> Vec<Entry<'_>> {

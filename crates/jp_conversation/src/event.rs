@@ -213,6 +213,7 @@ impl Event {
     /// rewritten from events.
     pub fn from_json(json: &str) -> Result<Self, EventError> {
         #[derive(Deserialize)]
+        #[serde(expecting = "an event, an object with `timestamp` and `type`")]
         struct Head<'a> {
             #[serde(borrow)]
             timestamp: std::borrow::Cow<'a, str>,

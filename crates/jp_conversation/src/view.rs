@@ -13,7 +13,7 @@ use jp_resource::{BlobRef, Snapshot};
 use jp_tool::StoredBlock;
 
 pub use explain::{BlockRow, TurnRow, explain, tokens};
-pub use render::{resource_block, text_of_missing_result};
+pub use render::{resource_block, text_of_missing_answer, text_of_missing_result};
 
 use crate::{ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse};
 
@@ -40,6 +40,12 @@ pub enum Message<'a> {
         turn: usize,
         /// Words, reasoning and tool calls, in order; never empty.
         parts: Vec<AnswerPart<'a>>,
+    },
+    /// Stands where an answer would, between a request that got none and the next: many models take
+    /// turns only.
+    NoAnswer {
+        /// The turn, from 1.
+        turn: usize,
     },
     /// A tool's result; results follow the message with their calls, in call order.
     Tool {
@@ -114,6 +120,9 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn request(&mut self, request: &'a ChatRequest) {
         self.end_answer();
+        if let Some(Message::User { turn, .. }) = self.messages.last() {
+            self.messages.push(Message::NoAnswer { turn: *turn });
+        }
         self.turn += 1;
         self.messages.push(Message::User { turn: self.turn, request });
     }
@@ -138,7 +147,10 @@ impl Message<'_> {
     #[must_use]
     pub fn turn(&self) -> usize {
         match self {
-            Self::User { turn, .. } | Self::Assistant { turn, .. } | Self::Tool { turn, .. } => *turn,
+            Self::User { turn, .. }
+            | Self::Assistant { turn, .. }
+            | Self::NoAnswer { turn }
+            | Self::Tool { turn, .. } => *turn,
         }
     }
 }
@@ -159,7 +171,9 @@ impl Thread<'_> {
                 request.resources.iter().any(|snapshot| is_image(snapshot.mime_type.as_deref()))
             }
             Message::Tool { response: Some(response), .. } => response.content.iter().any(is_shown),
-            Message::Assistant { .. } | Message::Tool { response: None, .. } => false,
+            Message::Assistant { .. } | Message::NoAnswer { .. } | Message::Tool { response: None, .. } => {
+                false
+            }
         })
     }
 
@@ -175,7 +189,9 @@ impl Thread<'_> {
                 Message::Tool { response: Some(response), .. } => {
                     blobs.extend(response.content.iter().filter_map(block_blob));
                 }
-                Message::Assistant { .. } | Message::Tool { response: None, .. } => {}
+                Message::Assistant { .. }
+                | Message::NoAnswer { .. }
+                | Message::Tool { response: None, .. } => {}
             }
         }
         blobs
@@ -229,6 +245,7 @@ mod tests {
         let line = |message: &Message<'_>| match message {
             Message::User { turn, request } => format!("{turn} user {}", request.content),
             Message::Assistant { turn, parts } => format!("{turn} assistant {}", parts.len()),
+            Message::NoAnswer { turn } => format!("{turn} no answer"),
             Message::Tool { turn, call, response } => {
                 let result = response.and_then(|response| response.structured_content.clone());
                 format!("{turn} tool {} {:?}", call.id, result.map(|value| value.to_string()))
@@ -261,6 +278,13 @@ mod tests {
             outline(&stream),
             ["0 assistant 1", "0 tool 1 Some(\"10\")", "0 assistant 1", "0 tool 1 Some(\"20\")"]
         );
+    }
+
+    #[test]
+    fn request_without_an_answer_is_closed_before_the_next() {
+        let request = || EventKind::ChatRequest(ChatRequest::new("go"));
+        let stream = stream(vec![request(), request()]);
+        assert_eq!(outline(&stream), ["1 user go", "1 no answer", "2 user go"]);
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn median(store: &Store, events: usize) -> Result<f64, Box<dyn Error>> {
     let now = "2026-11-21T12:00:00Z".parse()?;
     let event = |text: &str| Event::new(now, EventKind::ChatResponse(ChatResponse::message(text)));
-    let mut writer = store.start(None, now)?;
+    let mut writer = store.start(None, now, &[])?;
     let request = Event::new(now, EventKind::ChatRequest(ChatRequest::new("x")));
     let history = std::iter::once(request).chain((1..events).map(|_| event(&"word ".repeat(20))));
     writer.append(history.collect(), store.batch())?;

@@ -91,7 +91,7 @@ pub(crate) fn read(directory: &Path, id: ConversationId, places: &Places) -> Res
     let parsed = parse_events(&path, &bytes)?;
     let (stream, form, mut warnings) = if parsed.events.first().is_some_and(|event| legacy::is_older(event)) {
         let read = convert(&path, &bytes, &parsed)?;
-        let stream = stream_of_lines(&path, &read.lines, places)?;
+        let stream = stream_of_lines(&path, &read.lines)?;
         (stream, read.form, read.warnings)
     } else {
         (stream_of_file(&path, &bytes, &parsed, places)?, form_of(&parsed), torn_warning(&path, &parsed))
@@ -164,19 +164,15 @@ fn stream_of_file(
     Ok(Stream::from_events(events))
 }
 
-fn stream_of_lines(path: &Path, lines: &[String], places: &Places) -> Result<Stream, ReadError> {
+/// Reads events of an older format, in which places are as they are in memory.
+fn stream_of_lines(path: &Path, lines: &[String]) -> Result<Stream, ReadError> {
     let mut events = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
-        let mut event = Event::from_json(line).map_err(|error| ReadError::Events {
+        let reason = |error| format!("event {}: {error}", index + 1);
+        events.push(Event::from_json(line).map_err(|error| ReadError::Events {
             path: path.to_owned(),
-            source: ParseError {
-                reason: format!("event {}: {error}", index + 1),
-                line: index + 1,
-                column: 1,
-            },
-        })?;
-        event.rewrite_places(|place| places.read(place));
-        events.push(event);
+            source: ParseError { reason: reason(error), line: index + 1, column: 1 },
+        })?);
     }
     Ok(Stream::from_events(events))
 }

@@ -6,14 +6,13 @@
 //! | in memory | on disk |
 //! |---|---|
 //! | `file:///home/me/project/src` (the root's URI, then `/`, or not) | `workspace:///src` |
-//! | `/home/me/project/src` (the root's path) | `workspace:./src` |
-//! | `workspace:` itself | `workspace::` |
+//! | `/home/me/project/src` (the root's path) | `workspace-path:///src` |
+//! | `workspace://` or `workspace-path://` itself, with any number of `~` before the slashes | one `~` more |
 //!
-//! The last row makes the writing reversible for every text.
+//! Each at the boundary of a path segment or word. The last row makes the writing reversible for every
+//! text, and leaves alone what no marker is: `workspace::Type`, `jp_workspace://`.
 
 use jp_resource::uri::{PathStyle, file_uri};
-
-const MARKER: &str = "workspace:";
 
 /// Writes and reads places relative to one workspace.
 #[derive(Debug, Clone)]
@@ -37,73 +36,91 @@ impl Places {
     /// Returns `text` as it is written on disk.
     #[must_use]
     pub fn to_disk(&self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        let mut previous = None;
-        while let Some(next) = rest.chars().next() {
-            let (marker, length) = self.marker_at(rest, previous).unwrap_or(("", next.len_utf8()));
-            let taken = &rest[..length];
-            out.push_str(if marker.is_empty() { taken } else { marker });
-            previous = taken.chars().next_back();
-            rest = &rest[length..];
-        }
-        out
+        rewrite(text, |rest, previous| {
+            let ends_segment = |length: usize| !rest[length..].chars().next().is_some_and(is_segment);
+            if let Some(marker) = Marker::at(rest) {
+                return Some((marker.text(marker.tildes + 1), marker.length));
+            }
+            if rest.starts_with(&self.uri) && ends_segment(self.uri.len()) {
+                return Some(("workspace://".to_owned(), self.uri.len()));
+            }
+            let is_path = !self.path.is_empty() && previous != Some('/') && rest.starts_with(&self.path);
+            (is_path && ends_segment(self.path.len()))
+                .then(|| ("workspace-path://".to_owned(), self.path.len()))
+        })
     }
 
     /// Returns `text` as it is in memory.
     #[must_use]
     pub fn from_disk(&self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(position) = rest.find(MARKER) {
-            out.push_str(&rest[..position]);
-            let after = &rest[position + MARKER.len()..];
-            let (replacement, length) = match after.as_bytes() {
-                [b'/', b'/', ..] => (self.uri.as_str(), 2),
-                [b'.', ..] => (self.path.as_str(), 1),
-                [b':', ..] => (MARKER, 1),
-                _ => (MARKER, 0),
+        rewrite(text, |rest, _| {
+            let marker = Marker::at(rest)?;
+            let replacement = match (marker.tildes, marker.name) {
+                (0, "workspace") => self.uri.clone(),
+                (0, _) => self.path.clone(),
+                (tildes, _) => marker.text(tildes - 1),
             };
-            out.push_str(replacement);
-            rest = &after[length..];
-        }
-        out.push_str(rest);
-        out
+            Some((replacement, marker.length))
+        })
     }
 
     /// Rewrites in place for the disk, where there is anything to rewrite.
     pub fn write(&self, text: &mut String) {
-        if text.contains(&self.path) || text.contains(&self.uri) || text.contains(MARKER) {
+        if text.contains(&self.path) || text.contains(&self.uri) || text.contains("workspace") {
             *text = self.to_disk(text);
         }
     }
 
     /// Rewrites in place from the disk, where there is anything to rewrite.
     pub fn read(&self, text: &mut String) {
-        if text.contains(MARKER) {
+        if text.contains("workspace") {
             *text = self.from_disk(text);
         }
     }
+}
 
-    /// Returns what stands on disk for the start of `rest`, and how much of it that is.
-    fn marker_at(&self, rest: &str, previous: Option<char>) -> Option<(&'static str, usize)> {
-        let ends_segment = |length: usize| !rest[length..].chars().next().is_some_and(is_segment);
-        if rest.starts_with(MARKER) {
-            return Some(("workspace::", MARKER.len()));
-        }
-        if rest.starts_with(&self.uri) && ends_segment(self.uri.len()) {
-            return Some(("workspace://", self.uri.len()));
-        }
-        let starts_path = !previous.is_some_and(|previous| is_segment(previous) || previous == '/');
-        if !self.path.is_empty()
-            && starts_path
-            && rest.starts_with(&self.path)
-            && ends_segment(self.path.len())
-        {
-            return Some(("workspace:.", self.path.len()));
-        }
-        None
+/// `workspace://` or `workspace-path://`, with tildes before the slashes where it was escaped.
+struct Marker {
+    name: &'static str,
+    tildes: usize,
+    length: usize,
+}
+
+impl Marker {
+    fn at(text: &str) -> Option<Self> {
+        let name = ["workspace-path", "workspace"].into_iter().find(|name| text.starts_with(name))?;
+        let rest = text[name.len()..].strip_prefix(':')?;
+        let slashes = rest.trim_start_matches('~');
+        let tildes = rest.len() - slashes.len();
+        slashes.starts_with("//").then_some(Self { name, tildes, length: name.len() + 1 + tildes + 2 })
     }
+
+    fn text(&self, tildes: usize) -> String {
+        format!("{}:{}//", self.name, "~".repeat(tildes))
+    }
+}
+
+/// Replaces what `replace` finds at the starts of words; it is given the rest and the character before.
+fn rewrite(text: &str, replace: impl Fn(&str, Option<char>) -> Option<(String, usize)>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut previous = None;
+    while let Some(next) = rest.chars().next() {
+        let starts_word = !previous.is_some_and(is_segment);
+        let length = match starts_word.then(|| replace(rest, previous)).flatten() {
+            Some((replacement, length)) => {
+                out.push_str(&replacement);
+                length
+            }
+            None => {
+                out.push(next);
+                next.len_utf8()
+            }
+        };
+        previous = rest[..length].chars().next_back();
+        rest = &rest[length..];
+    }
+    out
 }
 
 /// Returns whether a character belongs to a path segment's name.
@@ -124,12 +141,13 @@ mod tests {
             ("file:///home/me/my%20project/src/a.rs", "workspace:///src/a.rs"),
             ("file:///home/me/my%20project", "workspace://"),
             ("file:///home/me/my%20project2/a", "file:///home/me/my%20project2/a"),
-            ("/home/me/my project/src", "workspace:./src"),
-            ("cat '/home/me/my project'; ls", "cat 'workspace:.'; ls"),
+            ("/home/me/my project/src", "workspace-path:///src"),
+            ("cat '/home/me/my project'; ls", "cat 'workspace-path://'; ls"),
             ("/home/me/my project.bak", "/home/me/my project.bak"),
             ("/mnt/home/me/my project/x", "/mnt/home/me/my project/x"),
-            ("workspace:///literal", "workspace::///literal"),
-            ("workspace::", "workspace:::"),
+            ("workspace:///literal", "workspace:~///literal"),
+            ("workspace:~//", "workspace:~~//"),
+            ("use workspace::Foo; jp_workspace:///x", "use workspace::Foo; jp_workspace:///x"),
         ] {
             assert_eq!(places.to_disk(memory), disk);
             assert_eq!(places.from_disk(disk), memory);
@@ -153,8 +171,9 @@ mod tests {
         #[test]
         fn writing_is_reversible(pieces in prop::collection::vec(
             prop_oneof![
-                Just("/w/p".to_owned()), Just("file://".to_owned()), Just("workspace:".to_owned()),
-                Just("/".to_owned()), Just(":".to_owned()), Just(".".to_owned()), "[a-zé]{0,3}",
+                Just("/w/p".to_owned()), Just("file://".to_owned()), Just("workspace".to_owned()),
+                Just("-path".to_owned()), Just("~".to_owned()), Just(" ".to_owned()),
+                Just("/".to_owned()), Just(":".to_owned()), Just("://".to_owned()), "[a-zé]{0,3}",
             ], 0..8)) {
             let text = pieces.concat();
             let places = Places::new("/w/p");

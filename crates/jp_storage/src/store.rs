@@ -119,8 +119,13 @@ impl Store {
     }
 
     /// Starts a conversation with the first free id from `now` on; it comes to disk with its first events.
-    pub fn start(&self, title: Option<&str>, now: Timestamp) -> Result<Writer, StoreError> {
-        let taken = self.list()?;
+    ///
+    /// `others` are stores whose ids must not be used again either: people name conversations by id alone.
+    pub fn start(&self, title: Option<&str>, now: Timestamp, others: &[Store]) -> Result<Writer, StoreError> {
+        let mut taken = self.list()?;
+        for other in others {
+            taken.extend(other.list()?);
+        }
         let mut id = ConversationId::at(now);
         let lock = loop {
             match self.try_lock(id)? {
@@ -144,10 +149,13 @@ impl Store {
     /// They are copied as they stand in the file, with fields that this version does not know.
     pub fn copy_events(&self, from: &Located, indexes: &[usize], to: &mut Writer) -> Result<(), WriteError> {
         let read = read_lines(&from.directory)?;
-        let lines: Vec<String> = indexes.iter().filter_map(|index| read.lines.get(*index).cloned()).collect();
-        Pending::new(&to.directory, to.create(&lines, to.batch())?).finish()?;
-        let form = if read.form == Form::Older { Form::Older } else { Form::Current };
-        to.target = Target::File(form);
+        let batch = to.batch();
+        let mut lines = Vec::with_capacity(indexes.len());
+        for line in indexes.iter().filter_map(|index| read.lines.get(*index)) {
+            lines.push(if read.form == Form::Older { to.modernise(line, &batch)? } else { line.clone() });
+        }
+        Pending::new(&to.directory, to.create(&lines, batch)?).finish()?;
+        to.target = Target::File(Form::Current);
         Ok(())
     }
 

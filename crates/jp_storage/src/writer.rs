@@ -207,7 +207,7 @@ impl Writer {
     }
 
     /// Moves an older event's content to the blob store, keeping the fields that nobody knows.
-    fn modernise(&self, line: &str, batch: &Batch) -> Result<String, WriteError> {
+    pub(crate) fn modernise(&self, line: &str, batch: &Batch) -> Result<String, WriteError> {
         let json = |error: jp_conversation::EventError| serde_json::Error::io(io::Error::other(error));
         let mut event = Event::from_json(line).map_err(json)?;
         event.store_payloads(|bytes, encoding| batch.put(bytes, encoding))?;

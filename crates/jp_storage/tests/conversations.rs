@@ -55,7 +55,7 @@ fn request_with(root: &Path, content: &str) -> Event {
 }
 
 fn started(store: &Store, events: Vec<Event>) -> Located {
-    let mut writer = store.start(Some("A title"), now()).unwrap();
+    let mut writer = store.start(Some("A title"), now(), &[]).unwrap();
     writer.append(events, store.batch()).unwrap();
     store.find(writer.id()).unwrap().unwrap()
 }
@@ -90,7 +90,7 @@ fn content_goes_to_blobs_and_the_root_to_its_marker() {
     let text = fs::read_to_string(located.directory.join("events.json")).unwrap();
     assert!(!text.contains(fixture.root.to_str().unwrap()) && !text.contains("my%20project"), "{text}");
     assert!(text.contains(r#""uri":"workspace:///src/a.rs","content":{"$blob":""#), "{text}");
-    assert!(text.contains(r#""arguments":{"path":"workspace:./b","text":"x"}"#), "{text}");
+    assert!(text.contains(r#""arguments":{"path":"workspace-path:///b","text":"x"}"#), "{text}");
 
     let conversation = store.read(&located).unwrap();
     let EventKind::ChatRequest(request) = &conversation.stream.events()[0].kind else { panic!("a request") };
@@ -109,7 +109,7 @@ fn torn_end_is_set_aside_by_the_next_writer_and_nothing_else_is_lost() {
     let located = started(&store, vec![answer(), answer()]);
     let path = located.directory.join("events.json");
     let whole = fs::read(&path).unwrap();
-    for cut in [whole.len() - 10, whole.len() - 3, 40, 0] {
+    for cut in [whole.len() - 10, whole.len() - 3, 40, 1] {
         fs::write(&path, &whole[..cut]).unwrap();
         let torn = store.read(&located).unwrap();
         assert_eq!(torn.warnings.len(), 1, "cut at {cut}");
@@ -157,11 +157,23 @@ fn unknown_kind_and_unknown_fields_survive_an_append() {
 }
 
 #[test]
+fn text_that_no_marker_is_stays_as_it_was_written() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    let path = located.directory.join("events.json");
+    let call = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_request","id":"1","name":"x","arguments":{"a":"use workspace::Foo; jp_workspace:///x"}}"#;
+    fs::write(&path, format!("[\n{call}\n]\n")).unwrap();
+    let conversation = append(&store, &located, vec![event(EventKind::TurnStart)]);
+    assert_eq!(conversation.stream.events()[0].to_json().unwrap(), call);
+}
+
+#[test]
 fn two_conversations_at_once_get_ids_of_their_own() {
     let fixture = fixture();
     let store = fixture.workspace.store();
-    let first = store.start(None, now()).unwrap();
-    let second = store.start(None, now()).unwrap();
+    let first = store.start(None, now(), &[]).unwrap();
+    let second = store.start(None, now(), &[]).unwrap();
     assert_ne!(first.id(), second.id());
 }
 

@@ -3,7 +3,7 @@
 use jp_attachment::Declared;
 use jp_conversation::{
     ConfigDelta, Declaration, Event, EventKind, Stream,
-    resolution::{self, Change},
+    resolution::{self, Change, Plan},
 };
 use jp_resource::Snapshot;
 use jp_storage::Conversation;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::query::{
     declarations::{Configured, configured, place, resolving},
     locking,
-    resolve::{Keeper, parse, resolve, stored_forms},
+    resolve::{Earlier, Keeper, parse, resolve, stored_forms},
 };
 use crate::{
     args::Attachment,
@@ -42,10 +42,10 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let is_outside = |declared: &Declared| {
         declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).is_external())
     };
-    let declared = parse(context, paths, &place, resolving.unavailable)?;
+    let declared = parse(context, paths, &place, resolving.unavailable).map_err(without_skipping)?;
     let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_outside);
-    let attachments =
-        resolve(context, resolution::Plan::default(), &Configured::default(), outside, &resolving)?;
+    let nothing = Earlier { plan: Plan::default(), configured: &Configured::default(), is_new: false };
+    let attachments = resolve(context, nothing, outside, &resolving).map_err(without_skipping)?;
     let mut added = stored_forms(&inside);
     added.extend(attachments.delivered.into_iter().map(|delivered| delivered.declaration));
     let mut delta = Change { add: added.clone(), ..Change::default() }.into_delta();
@@ -61,6 +61,12 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     Ok(Code::Done)
 }
 
+/// Takes out advice that is for `query` alone.
+fn without_skipping(mut failure: Failure) -> Failure {
+    failure.hints.retain(|hint| !hint.contains("--skip-unavailable"));
+    failure
+}
+
 fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
@@ -72,7 +78,10 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
         let meant = jp_attachment::possible_declarations(path, &place);
         let is_meant = |declaration: &&Declaration| {
             let named = named(&conversation.stream, declaration);
-            meant.iter().any(|text| text == declaration.as_str()) || named.is_some_and(|name| name == path)
+            let is_declared = |text: &str| meant.iter().any(|meant| meant == text);
+            is_declared(declaration.as_str())
+                || is_declared(&older_form(declaration))
+                || named.is_some_and(|name| name == path)
         };
         let matches: Vec<_> = declared.iter().filter(is_meant).cloned().collect();
         if matches.is_empty() {
@@ -95,6 +104,12 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
     Ok(Code::Done)
 }
 
+/// Returns today's form of a declaration that names the workspace root `/` or a host, as older ones do.
+fn older_form(declaration: &Declaration) -> String {
+    let path = declaration.as_str().strip_prefix("file:").unwrap_or_default();
+    format!("file:{}", path.trim_start_matches('/'))
+}
+
 /// Returns what a declaration of one file outside the workspace is called.
 fn named<'s>(stream: &'s Stream, declaration: &Declaration) -> Option<&'s str> {
     let snapshot = resolution::newest_snapshot(stream, declaration.as_str())?;
@@ -108,10 +123,6 @@ fn record(
     delta: ConfigDelta,
     batch: jp_storage::Batch,
 ) -> Result<(), Failure> {
-    if context.global.no_persist {
-        context.output.status("Nothing was stored.");
-        return Ok(());
-    }
     let lock = locking::acquire(context, found)?;
     let conversation: Conversation = found.store.read(&found.located)?;
     let event = Event::new(context.now(), EventKind::ConfigDelta(delta));

@@ -195,7 +195,7 @@ fn fork(
     let kept = conversation.stream.kept_by_fork(turns.unwrap_or(usize::MAX));
     let title = title.or_else(|| conversation.metadata.title());
     let now = context.now();
-    let mut writer = found.store.start(title, now)?;
+    let mut writer = context.start(found.is_local, title, now)?;
     found.store.copy_events(&found.located, &kept, &mut writer)?;
     if let Some(delta) = carried_snapshots(context, &conversation, &kept)? {
         let event = Event::new(now, EventKind::ConfigDelta(delta));

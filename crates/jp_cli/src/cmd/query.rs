@@ -29,6 +29,9 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     // Without a model there is no use in resolving or storing anything.
     let model = if query.explain { model::configured(&config)? } else { Some(model::choose(&config)?) };
 
+    if let Some(warning) = model.as_ref().and_then(|model| model.warning.as_deref()) {
+        context.output.warn(warning);
+    }
     let persists = !query.explain && !context.global.no_persist;
     let scratch = if persists { None } else { Some(Scratch::new()?) };
     let store = target.store(context);
@@ -121,7 +124,7 @@ fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(
     let (mut stream, mut writer) = match target {
         Target::New { is_local, title } => {
             let title = title.or_else(|| events.iter().find_map(message::title));
-            (Stream::default(), context.store(is_local).start(title.as_deref(), now)?)
+            (Stream::default(), context.start(is_local, title.as_deref(), now)?)
         }
         Target::Existing { found, conversation, lock } => {
             let lock = lock.ok_or_else(|| Failure::new("the conversation is not locked"))?;
@@ -143,9 +146,18 @@ fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(
 }
 
 fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {
-    let is_ours = |layer: &jp_config::Layer| *layer != jp_config::Layer::Conversation;
+    let is_ours = |layer: &jp_config::Layer| {
+        !matches!(layer, jp_config::Layer::Conversation | jp_config::Layer::Default)
+    };
     for (key, layer) in config.unknown.iter().filter(|(_, layer)| is_ours(layer)) {
         context.output.warn(&format!("unknown key `{key}` in {layer}: it has no effect"));
+    }
+    const LATER: [&str; 4] =
+        ["conversation.deduplication", "conversation.superseded", "conversation.tools", "providers.mcp"];
+    for key in LATER {
+        if let Some(layer) = config.contributors(key).into_iter().find(|layer| is_ours(layer)) {
+            context.output.warn(&format!("`{key}` in {layer} has no effect in this version"));
+        }
     }
 }
 

@@ -111,6 +111,17 @@ fn choose<'a>(versions: &[Attached<'a>], uri: &str, version: Option<&str>) -> Re
         return Err(Failure::new(format!("the conversation has no resource {uri}"))
             .with_hint("`jp resource ls` lists what it has."));
     };
+    let mut uris: Vec<&str> = versions.iter().map(|attached| attached.snapshot.uri.as_str()).collect();
+    uris.sort_unstable();
+    uris.dedup();
+    if uris.len() > 1 {
+        return Err(Failure::new(format!(
+            "{uri} is the name of {} resources: {}",
+            uris.len(),
+            uris.join(", ")
+        ))
+        .with_hint("name the one you mean by its URI."));
+    }
     let Some(version) = version else { return Ok(newest.snapshot) };
     let number = version.parse::<usize>().ok().filter(|_| version.len() < 8);
     let chosen = match number {

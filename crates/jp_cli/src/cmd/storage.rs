@@ -96,7 +96,12 @@ fn check_conversations(
     problems: &mut Vec<Problem>,
 ) -> Result<Needed, Failure> {
     let mut needed = Needed::new();
-    for located in store.list()? {
+    let all = store.list()?;
+    for pair in all.windows(2).filter(|pair| pair[0].id == pair[1].id) {
+        let what = format!("conversation {}: two directories have this id", pair[0].id);
+        problems.push(Problem { conversation: Some(pair[0].id.to_string()), blob: None, what });
+    }
+    for located in all {
         *checked += 1;
         let id = located.id.to_string();
         let report = |what| Problem { conversation: Some(id.clone()), blob: None, what };

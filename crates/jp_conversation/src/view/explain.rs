@@ -41,9 +41,14 @@ pub fn tokens(bytes: u64) -> u64 {
 /// Says for each turn what a request of the thread carries.
 #[must_use]
 pub fn explain(thread: &Thread<'_>) -> Vec<TurnRow> {
+    let newest = thread.messages.iter().map(Message::turn).max().unwrap_or_default();
     let mut turns: Vec<TurnRow> = Vec::new();
     for message in &thread.messages {
-        let blocks = message_rows(message);
+        let mut blocks = message_rows(message);
+        for block in blocks.iter_mut().filter(|block| message.turn() == newest && block.reason == IN_HISTORY)
+        {
+            block.reason = "new in this turn";
+        }
         match turns.last_mut().filter(|last| last.turn == message.turn()) {
             Some(last) => last.blocks.extend(blocks),
             None => turns.push(TurnRow { turn: message.turn(), blocks }),
@@ -59,6 +64,11 @@ fn message_rows(message: &Message<'_>) -> Vec<BlockRow> {
             std::iter::once(words)
                 .chain(request.resources.iter().map(|r| resource_row("resource", r)))
                 .collect()
+        }
+        Message::NoAnswer { .. } => {
+            let mut missing = row("message", super::text_of_missing_answer().len() as u64);
+            missing.reason = "the request got no answer";
+            vec![missing]
         }
         Message::Assistant { parts, .. } => parts.iter().map(answer_row).collect(),
         Message::Tool { response: Some(response), .. } => response.content.iter().map(result_row).collect(),
@@ -100,7 +110,12 @@ fn resource_row(kind: &'static str, snapshot: &Snapshot) -> BlockRow {
         (None, Payload::Stored(blob)) => blob.size,
         (None, Payload::Inline(content)) => content.as_bytes().len() as u64,
     };
-    BlockRow { uri: Some(snapshot.uri.clone()), ..row(kind, bytes) }
+    // What names the resource is sent with it.
+    const TAGS: usize = 50;
+    let names = [Some(&snapshot.uri), snapshot.name.as_ref(), snapshot.mime_type.as_ref()];
+    let around = TAGS + names.into_iter().flatten().map(String::len).sum::<usize>();
+    let tokens = tokens(bytes + around as u64);
+    BlockRow { uri: Some(snapshot.uri.clone()), tokens, ..row(kind, bytes) }
 }
 
 fn text_bytes(text: &Payload<String>) -> u64 {
@@ -109,6 +124,8 @@ fn text_bytes(text: &Payload<String>) -> u64 {
         Payload::Stored(blob) => blob.size,
     }
 }
+
+const IN_HISTORY: &str = "part of the history";
 
 fn row(kind: &'static str, bytes: u64) -> BlockRow {
     BlockRow {

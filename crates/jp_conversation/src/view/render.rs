@@ -23,6 +23,12 @@ pub fn text_of_missing_result() -> &'static str {
     "No result: the call was interrupted before the tool answered."
 }
 
+/// Returns what stands for the answer of a request that got none.
+#[must_use]
+pub fn text_of_missing_answer() -> &'static str {
+    "No answer: the request was interrupted."
+}
+
 fn label<C, T>(resource: &Resource<C, T>) -> String {
     let (place, fragment) = uri::split_fragment(&resource.uri);
     match (&resource.name, fragment.and_then(line_range)) {

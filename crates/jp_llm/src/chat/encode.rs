@@ -158,6 +158,10 @@ impl Encoder<'_> {
                 }
                 None => Ok(()),
             },
+            Message::NoAnswer { .. } => {
+                separator.write(out)?;
+                write_json(&Plain { role: "assistant", content: view::text_of_missing_answer() }, out)
+            }
             Message::Tool { turn, call, response } => {
                 separator.write(out)?;
                 self.write_tool(*turn, call, *response, out)

@@ -28,22 +28,30 @@ pub struct ParseError {
 
 /// Reads the text of an events file.
 ///
-/// A file whose end is missing or was never written (it stops early, or holds NUL bytes, as after a
-/// crash or a loss of power) is read up to its last whole event. Any other mistake is an error.
+/// An array whose end is missing or was never written (it stops early, or holds NUL bytes, as after a
+/// crash or a loss of power) is read up to its last whole event. Anything else is an error, a file that
+/// never was an array above all.
 pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, ParseError> {
+    if bytes.starts_with(b"\xef\xbb\xbf") {
+        let reason = "a byte order mark, which JSON does not allow,".to_owned();
+        return Err(ParseError { reason, line: 1, column: 1 });
+    }
     let text = valid_prefix(bytes);
     let mut events = Vec::new();
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let outcome = deserializer.deserialize_seq(Elements(&mut events)).and_then(|()| deserializer.end());
     let end = events.last().map_or(0, |last: &&RawValue| offset(text, last.get()) + last.get().len());
     let events = events.into_iter().map(RawValue::get).collect();
+    let is_utf8 = text.len() == bytes.len();
     match outcome {
-        Ok(()) if text.len() == bytes.len() => Ok(Parsed { events, torn: None }),
-        _ if is_torn(bytes, end) => Ok(Parsed { events, torn: Some(end..bytes.len()) }),
-        Ok(()) => Err(ParseError { reason: "invalid UTF-8".to_owned(), ..position(bytes, text.len()) }),
-        Err(error) => {
+        Ok(()) if is_utf8 => Ok(Parsed { events, torn: None }),
+        Err(error) if is_torn(bytes, text.len(), end, &error) => {
+            Ok(Parsed { events, torn: Some(end..bytes.len()) })
+        }
+        Err(error) if is_utf8 => {
             Err(ParseError { reason: without_position(&error), line: error.line(), column: error.column() })
         }
+        _ => Err(ParseError { reason: "invalid UTF-8".to_owned(), ..position(bytes, text.len()) }),
     }
 }
 
@@ -76,9 +84,12 @@ fn valid_prefix(bytes: &[u8]) -> &str {
     }
 }
 
-fn is_torn(bytes: &[u8], end: usize) -> bool {
-    let tail = &bytes[end..];
-    tail.contains(&0) || tail.trim_ascii_end().last() != Some(&b']')
+/// `valid` is the length of the text that was read, `end` where its last whole event ends.
+fn is_torn(bytes: &[u8], valid: usize, end: usize, error: &serde_json::Error) -> bool {
+    const CUT_CHARACTER: usize = 3;
+    let is_array = bytes.trim_ascii_start().starts_with(b"[");
+    let stops = error.is_eof() && bytes.len() - valid <= CUT_CHARACTER;
+    is_array && (stops || bytes[end..].contains(&0))
 }
 
 /// Collects elements until the first mistake, keeping those before it.
@@ -118,7 +129,7 @@ mod tests {
 
     #[test]
     fn every_cut_is_a_torn_end_that_keeps_whole_events() {
-        for length in 0..TWO.len() - 2 {
+        for length in 1..TWO.len() - 2 {
             let parsed = parse(&TWO.as_bytes()[..length]).unwrap();
             let whole = usize::from(length >= 9) + usize::from(length >= 21);
             assert_eq!((parsed.events.len(), parsed.torn.is_some()), (whole, true), "cut at {length}");
@@ -129,7 +140,7 @@ mod tests {
     fn zeroes_after_a_loss_of_power_are_a_torn_end() {
         let parsed = parse(b"[\n{\"a\":1},\n\0\0\0\0\0\0").unwrap();
         assert_eq!((parsed.events, parsed.torn), (vec!["{\"a\":1}"], Some(9..17)));
-        assert_eq!(parse(b"\0\0\0").unwrap().torn, Some(0..3));
+        assert_eq!(parse(b"[\0\0\0").unwrap().torn, Some(0..4));
     }
 
     #[test]
@@ -138,7 +149,15 @@ mod tests {
         assert_eq!(error.to_string(), "expected `,` or `]` at line 3, column 1");
         assert!(parse(b"{\"a\":[]}\n]").is_err());
         let error = parse(b"[\n{\"a\":\"\xff\"}]").unwrap_err();
-        assert_eq!((error.line, error.column), (2, 6));
+        assert_eq!((error.line, error.column), (2, 7));
+    }
+
+    #[test]
+    fn what_never_was_an_array_is_no_empty_conversation() {
+        let pointer = "version https://git-lfs.github.com/spec/v1\n";
+        for text in ["", "{}", "\0\0\0", pointer, "[\n{\"a\":1}\n] and more", "\u{feff}[]"] {
+            assert!(parse(text.as_bytes()).is_err(), "{text:?}");
+        }
     }
 
     proptest! {

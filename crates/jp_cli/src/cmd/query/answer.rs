@@ -149,19 +149,30 @@ fn finish(
     outcome: Outcome,
 ) -> Result<Code, Failure> {
     let output = asked.context.output;
+    let has_answer =
+        kept.iter().any(|kind| matches!(kind, EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_)));
     let (code, failure) = match outcome {
+        Outcome::Done { .. } if !has_answer => {
+            (Code::Failed, Some(Failure::new("the model's answer is empty")))
+        }
         Outcome::Done { .. } => (Code::Done, None),
         Outcome::Interrupted => (Code::Interrupted, Some(Failure::new("interrupted"))),
         Outcome::Failed(error) => (Code::Failed, Some(request_failure(&error))),
     };
-    let has_answer = kept.iter().any(|kind| matches!(kind, EventKind::ChatResponse(_)));
+    let cut_off = incomplete(kept).filter(|_| failure.is_none());
+    if let Some(reason) = cut_off {
+        output.warn(&format!("the answer is incomplete: {reason}"));
+    }
     if output.is_json() && failure.is_none() {
         output.json(&document(asked, model, id, kept))?;
     }
     if has_answer && !output.is_json() {
-        summarise(asked, id, kept);
+        summarise(asked, kept);
     }
-    let Some(mut failure) = failure else { return Ok(code) };
+    let Some(mut failure) = failure else {
+        go_on(output, id);
+        return Ok(code);
+    };
     failure.code = code;
     if id.is_some() {
         failure.hints.push(if has_answer {
@@ -189,19 +200,30 @@ fn request_failure(error: &jp_llm::Error) -> Failure {
     }
 }
 
-/// Says what the model was given, what it cost, and how to go on.
-fn summarise(asked: &Asked<'_>, id: Option<&str>, kept: &[EventKind]) {
-    let output = asked.context.output;
-    output.status("");
-    attached_lines(asked, output);
-    if let Some(usage) = usage(kept) {
-        output.status(&usage_line(usage));
-    }
+/// Returns why the answer was cut off, if it was.
+fn incomplete(kept: &[EventKind]) -> Option<&str> {
+    kept.iter().find_map(|kind| match kind {
+        EventKind::ChatResponse(response) => response.incomplete.as_deref(),
+        _ => None,
+    })
+}
+
+fn go_on(output: &Output, id: Option<&str>) {
     match id {
         Some(id) => output.hint(&format!(
             "`jp query \"…\"` goes on with conversation {id}; `jp resource ls` shows what it holds."
         )),
         None => output.status("Nothing was stored."),
+    }
+}
+
+/// Says what the model was given and what it cost.
+fn summarise(asked: &Asked<'_>, kept: &[EventKind]) {
+    let output = asked.context.output;
+    output.status("");
+    attached_lines(asked, output);
+    if let Some(usage) = usage(kept) {
+        output.status(&usage_line(usage));
     }
 }
 
@@ -261,7 +283,7 @@ fn document(asked: &Asked<'_>, model: &Model, id: Option<&str>, kept: &[EventKin
     json!({
         "conversation": id, "turn": turn, "model": model.label, "answer": answer,
         "reasoning": (!reasoning.is_empty()).then_some(reasoning),
-        "resources": resources, "usage": usage(kept),
+        "incomplete": incomplete(kept), "resources": resources, "usage": usage(kept),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, num::NonZeroUsize, path::PathBuf, time::SystemTime};
 
 use jp_attachment::{ContentStore, Declared, ExternalKey, Limits, Place, Unavailable, parse_configured};
-use jp_config::Resolved;
+use jp_config::{Layer, Resolved};
 use jp_conversation::Declaration;
 
 use crate::{error::Failure, workspace::Context};
@@ -15,12 +15,17 @@ pub(crate) struct Configured {
     pub(crate) declarations: Vec<Declaration>,
     /// Those that can be read, by their stored form.
     pub(crate) sources: HashMap<Declaration, Declared>,
+    /// Files outside the workspace that are declared by what came with it.
+    pub(crate) refused: Vec<String>,
 }
 
 /// Reads the declarations that a configuration makes.
 ///
-/// One that can't be read keeps the text it has; that it can't is said when it is resolved.
+/// One that can't be read keeps the text it has; that it can't is said when it is resolved. A workspace
+/// and its history can come from anywhere, so they may not reach for files outside: only the person may.
 pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured, Failure> {
+    let is_others = |layer: &&Layer| matches!(layer, Layer::Workspace { .. } | Layer::Conversation);
+    let is_persons = !config.contributors("conversation.attachments").iter().any(is_others);
     let mut configured = Configured::default();
     for declared in &config.config.conversation.attachments {
         let value = serde_json::to_value(declared)?;
@@ -29,7 +34,11 @@ pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured,
         let declared = parse_configured(text.as_str(), place).ok();
         let stored =
             declared.as_ref().and_then(|declared| declared.declaration.as_deref()).map(Declaration::new);
-        let declaration = stored.unwrap_or(text);
+        let declaration = stored.unwrap_or_else(|| text.clone());
+        if declaration.is_external() && !is_persons {
+            configured.refused.push(text.to_string());
+            continue;
+        }
         configured.sources.extend(declared.map(|declared| (declaration.clone(), declared)));
         configured.declarations.push(declaration);
     }

@@ -16,6 +16,8 @@ pub(super) struct Model {
     /// `provider/name`.
     pub(super) label: String,
     pub(super) endpoint: Endpoint,
+    /// What the person should know of it.
+    pub(super) warning: Option<String>,
 }
 
 /// What a model is taken to accept as long as nothing is known of it.
@@ -45,9 +47,15 @@ pub(super) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
     let Some(id) = &config.config.assistant.model.id else { return Ok(None) };
     let providers = &config.config.providers;
     let id = providers.aliases.get(id).unwrap_or(id);
-    let (provider, name) = id.split_once('/').filter(|(_, name)| !name.is_empty()).ok_or_else(|| {
-        Failure::usage(format!("the model `{id}` is not of the form PROVIDER/NAME"))
-            .with_hint("for example: --model llamacpp/qwen3")
+    let is_named = |(provider, name): &(&str, &str)| !provider.is_empty() && !name.is_empty();
+    let (provider, name) = id.split_once('/').filter(is_named).ok_or_else(|| {
+        let layer = config.origin("assistant.model.id");
+        let failure: fn(String) -> Failure = match layer {
+            Layer::Flag { .. } | Layer::Argument { .. } => Failure::usage,
+            _ => Failure::new,
+        };
+        failure(format!("the model `{id}`, set by {layer}, is neither PROVIDER/NAME nor an alias"))
+            .with_hint("name one for this conversation: --model llamacpp/qwen3")
     })?;
     let settings = providers.llm.get(provider).cloned().unwrap_or_default();
     let base_url = settings.base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
@@ -57,8 +65,10 @@ pub(super) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
             ))
             .with_hint("`--model llamacpp/NAME` and `--model ollama/NAME` need no configuration.")
     })?;
-    let mut endpoint = Endpoint::new(provider, BaseUrl::parse(base_url)?, name);
-    endpoint.api_key = api_key(config, provider, &settings)?;
+    let base_url = BaseUrl::parse(base_url)?;
+    let warning = check_workspace(config, provider, &base_url, &settings)?;
+    let mut endpoint = Endpoint::new(provider, base_url, name);
+    endpoint.api_key = api_key(provider, &settings)?;
     if let Some(seconds) = settings.idle_timeout_secs {
         endpoint.idle_timeout = Duration::from_secs(seconds);
         endpoint.first_byte_timeout = Duration::from_secs(seconds);
@@ -66,7 +76,39 @@ pub(super) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
     if let Some(limit) = settings.max_response_bytes {
         endpoint.max_response_bytes = limit.bytes();
     }
-    Ok(Some(Model { label: id.clone(), endpoint }))
+    Ok(Some(Model { label: id.clone(), endpoint, warning }))
+}
+
+/// Checks what a workspace says of a provider: it can come from anywhere, so it runs no command and gets
+/// no key, and the person is told where it sends things.
+fn check_workspace(
+    config: &Resolved,
+    provider: &str,
+    base_url: &BaseUrl,
+    settings: &LlmProvider,
+) -> Result<Option<String>, Failure> {
+    let key = |name: &str| format!("providers.llm.{provider}.{name}");
+    let by_workspace = |name: &str| match config.origin(&key(name)) {
+        Layer::Workspace { path } => Some(path.display().to_string()),
+        _ => None,
+    };
+    let own = "set it in your own configuration, ~/.config/jp/config.toml.";
+    if let Some(path) = by_workspace("api_key_command").filter(|_| settings.api_key_command.is_some()) {
+        let key = key("api_key_command");
+        return Err(Failure::new(format!("{key} in {path} is not run: a workspace can come from anywhere"))
+            .with_hint(own));
+    }
+    let Some(path) = by_workspace("base_url").filter(|_| settings.base_url.is_some()) else {
+        return Ok(None);
+    };
+    if settings.api_key_env.is_some() || settings.api_key_command.is_some() {
+        let key = key("base_url");
+        return Err(Failure::new(format!(
+            "{key} in {path} gets no API key: a workspace can come from anywhere"
+        ))
+        .with_hint(own));
+    }
+    Ok((!base_url.is_loopback()).then(|| format!("{path} sends this conversation to {base_url}")))
 }
 
 fn default_base_url(provider: &str) -> Option<&'static str> {
@@ -77,7 +119,7 @@ fn default_base_url(provider: &str) -> Option<&'static str> {
     }
 }
 
-fn api_key(config: &Resolved, provider: &str, settings: &LlmProvider) -> Result<Option<Secret>, Failure> {
+fn api_key(provider: &str, settings: &LlmProvider) -> Result<Option<Secret>, Failure> {
     if let Some(variable) = &settings.api_key_env {
         let key = std::env::var(variable).ok().filter(|key| !key.trim().is_empty());
         let key = key.ok_or_else(|| {
@@ -86,17 +128,7 @@ fn api_key(config: &Resolved, provider: &str, settings: &LlmProvider) -> Result<
         })?;
         return Ok(Some(Secret::new(key.trim())));
     }
-    let Some(command) = &settings.api_key_command else { return Ok(None) };
-    let key = format!("providers.llm.{provider}.api_key_command");
-    if let Layer::Workspace { path } = config.origin(&key) {
-        // Whoever clones a repository would run what its author wrote there.
-        return Err(Failure::new(format!(
-            "{key} in {} is not run: a workspace can come from anywhere",
-            path.display()
-        ))
-        .with_hint("set it in your own configuration, ~/.config/jp/config.toml."));
-    }
-    key_from(provider, command).map(Some)
+    settings.api_key_command.as_ref().map(|command| key_from(provider, command)).transpose()
 }
 
 fn key_from(provider: &str, command: &KeyCommand) -> Result<Secret, Failure> {
@@ -128,7 +160,7 @@ fn found_here(config: &Resolved) -> Option<Model> {
     let runtime = super::answer::runtime().ok()?;
     let found = runtime.block_on(discover::find_local(&candidates))?;
     let label = format!("{}/{}", found.provider, found.model);
-    Some(Model { label, endpoint: Endpoint::new(found.provider, found.base_url, found.model) })
+    Some(Model { label, endpoint: Endpoint::new(found.provider, found.base_url, found.model), warning: None })
 }
 
 fn no_model() -> Failure {

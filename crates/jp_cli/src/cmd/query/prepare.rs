@@ -1,6 +1,6 @@
 //! What a query adds to its conversation.
 
-use jp_config::Resolved;
+use jp_config::{Resolved, Secrets};
 use jp_conversation::{
     ChatRequest, ConfigDelta, Declaration, Event, EventKind, Stream,
     resolution::{Change, plan},
@@ -12,7 +12,7 @@ use super::{
     Target,
     contents::Scratch,
     declarations::{configured, place, resolving},
-    resolve::{Attachments, Keeper, parse, resolve, stored_forms},
+    resolve::{Attachments, Earlier, Keeper, parse, refused, resolve, stored_forms},
 };
 use crate::{args::Query, error::Failure, workspace::Context};
 
@@ -47,6 +47,12 @@ pub(super) fn prepare(
     let Some(message) = message else {
         return repeat(query, target).map(|()| Prepared { kinds: Vec::new(), batch, now });
     };
+    if config.config.conversation.attachment.secrets != Secrets::Off {
+        return Err(Failure::new(
+            "conversation.attachment.secrets is set, and this version can't look for secrets yet",
+        )
+        .with_hint("`-c conversation.attachment.secrets=off` attaches without looking."));
+    }
     let place = place(context, config)?;
     let configured = configured(config, &place)?;
     let stamps = context.workspace.stamps();
@@ -58,7 +64,9 @@ pub(super) fn prepare(
         .resolving(|declaration| configured.sources.contains_key(declaration));
     let earlier = plan.declarations().filter(|declaration| !typed.contains(declaration));
     let earlier: Vec<Declaration> = earlier.cloned().collect();
-    let attachments = resolve(context, plan, &configured, explicit, &resolving)?;
+    configured.refused.iter().for_each(|declaration| refused(context, declaration));
+    let made = Earlier { plan, configured: &configured, is_new: target.conversation().is_none() };
+    let attachments = resolve(context, made, explicit, &resolving)?;
     if let Err(error) = stamps.save() {
         context.output.detail(&format!("the cache of file states was not saved: {error}"));
     }

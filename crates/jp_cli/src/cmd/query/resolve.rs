@@ -1,8 +1,8 @@
 //! From what was declared to snapshots.
 
 use jp_attachment::{
-    AttachError, ContentStore, Declared, FileHandler, FileStamp, Handler as _, Known, Place, Resolved,
-    Source, Unavailable, parse_input, parse_stored,
+    AttachError, ContentStore, Declared, FileHandler, FileStamp, Handler as _, Known, Notice, Place,
+    Resolved, Source, Unavailable, parse_input, parse_stored,
 };
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
 use jp_resource::{BlobRef, ResourceContent, Snapshot};
@@ -46,57 +46,126 @@ pub(crate) fn stored_forms(explicit: &[Declared]) -> Vec<Declaration> {
     explicit.iter().filter_map(|declared| declared.declaration.as_deref()).map(Declaration::new).collect()
 }
 
+/// What there is beside what was typed.
+pub(crate) struct Earlier<'a> {
+    pub(crate) plan: Plan,
+    pub(crate) configured: &'a Configured,
+    /// Whether there is a conversation yet that something could be detached from.
+    pub(crate) is_new: bool,
+}
+
 /// Resolves what a plan asks for, and what was typed; says what the person should know.
 pub(crate) fn resolve(
     context: &Context<'_>,
-    plan: Plan,
-    configured: &Configured,
+    earlier: Earlier<'_>,
     explicit: Vec<Declared>,
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Attachments, Failure> {
     let typed = stored_forms(&explicit);
-    let earlier = plan.resolve.iter().filter(|declaration| !typed.contains(declaration));
-    let earlier = parse_earlier(context, earlier, configured, resolving)?;
-    let inputs: Vec<String> = earlier.iter().map(|declared| declared.input.clone()).collect();
-    let excludes = plan.excludes.iter().filter(|declaration| !typed.contains(declaration));
+    let pending = parse_earlier(context, &earlier, &typed, resolving)?;
+    let inputs: Vec<String> = pending.iter().map(|declared| declared.input.clone()).collect();
+    let excludes = earlier.plan.excludes.iter().filter(|declaration| !typed.contains(declaration));
     let excludes =
         excludes.filter_map(|declaration| parse_stored(declaration.as_str(), resolving.place).ok());
-    let declared: Vec<_> = excludes.chain(earlier).chain(explicit).collect();
-    let is_include = |declared: &&Declared| !matches!(declared.source, Source::Exclude(_));
+    let declared: Vec<_> = excludes.chain(pending).chain(explicit).collect();
+    let is_include = |declared: &Declared| !matches!(declared.source, Source::Exclude(_));
     // Excludes of earlier queries alone ask for nothing; those of this one must have something to exclude from.
-    let resolved = if declared.iter().any(|declared| is_include(&declared)) || !typed.is_empty() {
-        FileHandler.resolve(&declared, resolving).map_err(|error| failure(error, &inputs))?
+    let resolved = if declared.iter().any(is_include) || !typed.is_empty() {
+        FileHandler.resolve(&declared, resolving).map_err(|error| {
+            let shown = error.to_string();
+            let failed = inputs.into_iter().filter(|input| shown.contains(&format!("{input:?}")));
+            let failed: Vec<String> = failed.collect();
+            earlier.advise(explicit_failure(error), &failed)
+        })?
     } else {
         Resolved::default()
     };
-    resolved.notices.iter().for_each(|notice| context.output.warn(&notice.to_string()));
-    Ok(with_copies(context, resolved, plan))
+    for notice in &resolved.notices {
+        match notice {
+            Notice::Skipped(error) => skipped(context, error),
+            notice => context.output.warn(&notice.to_string()),
+        }
+    }
+    Ok(with_copies(context, resolved, earlier.plan))
 }
 
 /// Reads declarations that were made earlier, by a configuration or in the conversation.
-fn parse_earlier<'d>(
+fn parse_earlier(
     context: &Context<'_>,
-    declarations: impl Iterator<Item = &'d Declaration>,
-    configured: &Configured,
+    earlier: &Earlier<'_>,
+    typed: &[Declaration],
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Vec<Declared>, Failure> {
-    let mut earlier = Vec::new();
-    for declaration in declarations {
-        if let Some(declared) = configured.sources.get(declaration) {
-            earlier.push(declared.clone());
+    let mut pending = Vec::new();
+    let mut failed = Vec::new();
+    let mut first = None;
+    for declaration in earlier.plan.resolve.iter().filter(|declaration| !typed.contains(declaration)) {
+        if let Some(declared) = earlier.configured.sources.get(declaration) {
+            pending.push(declared.clone());
             continue;
         }
         match parse_stored(declaration.as_str(), resolving.place) {
-            Ok(declared) => earlier.push(declared),
+            Ok(declared) if is_outside(&declared, resolving.place) => refused(context, declaration.as_str()),
+            Ok(declared) => pending.push(declared),
             Err(error) if resolving.unavailable == Unavailable::Skip => skipped(context, &error),
-            Err(error) => return Err(failure(error, &[declaration.to_string()])),
+            Err(error) => {
+                failed.push(declaration.to_string());
+                first.get_or_insert(error);
+            }
         }
     }
-    Ok(earlier)
+    let Some(error) = first else { return Ok(pending) };
+    let mut failure = explicit_failure(error);
+    if failed.len() > 1 {
+        failure.message.push_str(&format!(" (and {} more that can't be attached)", failed.len() - 1));
+    }
+    Err(earlier.advise(failure, &failed))
+}
+
+/// Returns whether a stored declaration reaches out of the workspace: by `..`, an absolute path or a link.
+fn is_outside(declared: &Declared, place: &Place) -> bool {
+    match &declared.source {
+        Source::Path(path) => !path.starts_with(&place.root),
+        Source::Glob(glob) => !glob.base.starts_with(&place.root),
+        Source::Exclude(_) => false,
+    }
+}
+
+/// Says that a file outside the workspace is not attached because of what came with the workspace.
+pub(crate) fn refused(context: &Context<'_>, declaration: &str) {
+    context.output.warn(&format!(
+        "{declaration} is outside the workspace and is left out: a workspace and its history can come from anywhere"
+    ));
+    context.output.hint("attach it yourself with --attach, or in ~/.config/jp/config.toml.");
 }
 
 fn skipped(context: &Context<'_>, error: &AttachError) {
     context.output.warn(&format!("skipped: failed to {}", chain(error)));
+}
+
+impl Earlier<'_> {
+    /// Says how to get rid of declarations that were made earlier and can't be resolved.
+    fn advise(&self, failure: Failure, failed: &[String]) -> Failure {
+        if failed.is_empty() {
+            return failure;
+        }
+        let quoted =
+            failed.iter().map(|declaration| format!("'{declaration}'")).collect::<Vec<_>>().join(" ");
+        let advice = if self.is_new {
+            format!(
+                "conversation.attachments of the configuration names {quoted}; `jp config show` says where."
+            )
+        } else {
+            format!(
+                "it was attached earlier or by the configuration; `jp attachment rm {quoted}` detaches it from this conversation."
+            )
+        };
+        let mut failure = failure.with_hint(advice);
+        if !failure.hints.iter().any(|hint| hint.contains("--skip-unavailable")) {
+            failure.hints.push("--skip-unavailable goes on without it.".to_owned());
+        }
+        failure
+    }
 }
 
 /// Adds the files outside the workspace that are delivered again, and warns of those that are lost.
@@ -122,18 +191,6 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, plan: Plan) -> Attachm
             .hint(&format!("attach the file again with --attach, or `jp attachment rm {declaration}`."));
     }
     attachments
-}
-
-/// Says why attaching failed; for what was declared earlier, how to get rid of it.
-fn failure(error: AttachError, earlier: &[String]) -> Failure {
-    let shown = error.to_string();
-    let failure = explicit_failure(error);
-    match earlier.iter().find(|input| shown.contains(&format!("{input:?}"))) {
-        Some(input) => failure.with_hint(format!(
-            "it was attached earlier or by the configuration; `jp attachment rm '{input}'` detaches it from this conversation."
-        )),
-        None => failure,
-    }
 }
 
 fn explicit_failure(error: AttachError) -> Failure {

@@ -121,6 +121,7 @@ fn attached_text_follows_the_words_as_parts() {
     ];
     insta::assert_snapshot!(messages(vec![request("Review.", resources.clone()), request("", resources)], ALL), @r#"
     {"role":"user","content":[{"type":"text","text":"Review."},{"type":"text","text":"<resource uri=\"file:///src/main.rs\" name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a&amp;b\">\n<\\/Resource>\n</resource>"},{"type":"text","text":"<resource uri=\"file:///empty\">\n</resource>"},{"type":"text","text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
+    {"role":"assistant","content":"No answer: the request was interrupted."}
     {"role":"user","content":[{"type":"text","text":"<resource uri=\"file:///src/main.rs\" name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a&amp;b\">\n<\\/Resource>\n</resource>"},{"type":"text","text":"<resource uri=\"file:///empty\">\n</resource>"},{"type":"text","text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
     "#);
 }
