@@ -35,7 +35,10 @@ impl Exclude {
     /// Returns whether the pattern matches `path` itself, which is absolute.
     pub(crate) fn matches(&self, path: &Path, is_directory: bool) -> bool {
         let is_kind = is_directory || !self.pattern.ends_with('/');
-        let relative = path.strip_prefix(&self.base).ok().filter(|_| is_kind);
+        // A pattern that matches at any depth does so outside its base too: there the name alone counts.
+        let is_name = !self.pattern.trim_end_matches('/').contains('/');
+        let name = || path.file_name().filter(|_| is_name).map(Path::new);
+        let relative = path.strip_prefix(&self.base).ok().or_else(name).filter(|_| is_kind);
         relative.is_some_and(|relative| relative != Path::new("") && self.matcher.is_match(relative))
     }
 
@@ -77,7 +80,8 @@ mod tests {
             ("a/*.rs", "/w/a/x.rs", true),
             ("a/*.rs", "/w/b/a/x.rs", false),
             ("target/**", "/w/target/x", true),
-            ("*.lock", "/elsewhere/Cargo.lock", false),
+            ("*.lock", "/elsewhere/Cargo.lock", true),
+            ("a/*.lock", "/elsewhere/a/Cargo.lock", false),
             ("**", "/w/a", true),
         ];
         for (pattern, path, covered) in table {

@@ -102,15 +102,13 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the current conversation: the one last used, or else the newest.
+    /// Returns the current conversation: the one last used here, or else the newest of the workspace.
     pub(crate) fn current(&self) -> Result<Option<Found>, Failure> {
         let mut conversations = self.conversations()?;
         let current = self.sessions().current();
-        let position = conversations.iter().position(|found| Some(found.located.id) == current);
-        if conversations.is_empty() {
-            return Ok(None);
-        }
-        Ok(Some(conversations.swap_remove(position.unwrap_or(0))))
+        let last_used = conversations.iter().position(|found| Some(found.located.id) == current);
+        let position = last_used.or_else(|| conversations.iter().position(|found| !found.is_local));
+        Ok(position.map(|position| conversations.swap_remove(position)))
     }
 
     fn named(&self, id: &str) -> Result<Found, Failure> {

@@ -100,9 +100,9 @@ pub struct Conversation {
 pub struct AttachmentSettings {
     /// How large one resource may be.
     pub max_bytes: ByteSize,
-    /// How large all resources of one declaration may be together.
+    /// How large all resources of one command may be together.
     pub max_total_bytes: ByteSize,
-    /// How many files one declaration may give.
+    /// How many files one command may attach.
     pub max_files: u64,
     /// What happens when content looks like it holds a secret.
     pub secrets: Secrets,

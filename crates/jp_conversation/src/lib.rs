@@ -29,5 +29,5 @@ pub use event::{
     ChatRequest, ChatResponse, ConfigDelta, Delivered, Event, EventError, EventKind, InquiryRequest,
     InquiryResponse, ResponseContent, ToolCallRequest, ToolCallResponse, Usage, parse_timestamp,
 };
-pub use payload::INLINE_BYTES;
+pub use payload::{INLINE_BYTES, blobs_in};
 pub use stream::{Stream, Turn};

@@ -30,47 +30,10 @@ impl Event {
     }
 }
 
-impl Event {
-    /// Returns every stored payload the event names, those of unknown kinds included.
-    #[must_use]
-    pub fn blobs(&self) -> Vec<BlobRef> {
-        let mut blobs = Vec::new();
-        match &self.kind {
-            EventKind::ChatRequest(request) => blobs_of_snapshots(&request.resources, &mut blobs),
-            EventKind::ConfigDelta(delta) => blobs_of_snapshots(&delta.resources, &mut blobs),
-            EventKind::ToolCallResponse(response) => {
-                response.content.iter().for_each(|block| blobs_of_block(block, &mut blobs));
-            }
-            EventKind::Unknown(raw) => {
-                let value = serde_json::from_str(raw.get()).unwrap_or_default();
-                blobs_of_json(&value, &mut blobs);
-            }
-            _ => {}
-        }
-        blobs
-    }
-}
-
-fn blobs_of_snapshots(snapshots: &[Snapshot], blobs: &mut Vec<BlobRef>) {
-    for snapshot in snapshots {
-        blobs.extend(snapshot.content.stored());
-        blobs.extend(snapshot.formatted.as_ref().and_then(Payload::stored));
-    }
-}
-
-fn blobs_of_block(block: &StoredBlock, blobs: &mut Vec<BlobRef>) {
-    match block {
-        StoredBlock::Text { text, .. } => blobs.extend(text.stored()),
-        StoredBlock::Resource { resource, .. } => blobs_of_snapshots(std::slice::from_ref(resource), blobs),
-        StoredBlock::Image(media) | StoredBlock::Audio(media) => blobs.extend(media.data.stored()),
-        StoredBlock::Question { .. } => {}
-    }
-}
-
-/// Finds `{"$blob", "size"}` at any depth.
-fn blobs_of_json(value: &Value, blobs: &mut Vec<BlobRef>) {
+/// Finds the stored payloads that JSON names, `{"$blob", "size"}`, at any depth and in any field.
+pub fn blobs_in(value: &Value, blobs: &mut Vec<BlobRef>) {
     match value {
-        Value::Array(values) => values.iter().for_each(|value| blobs_of_json(value, blobs)),
+        Value::Array(values) => values.iter().for_each(|value| blobs_in(value, blobs)),
         Value::Object(object) => {
             let checksum = object.get("$blob").and_then(Value::as_str).and_then(|hex| hex.parse().ok());
             let size = object.get("size").and_then(Value::as_u64);
@@ -79,7 +42,7 @@ fn blobs_of_json(value: &Value, blobs: &mut Vec<BlobRef>) {
                 size,
                 encoding: Encoding::Binary,
             }));
-            object.values().for_each(|value| blobs_of_json(value, blobs));
+            object.values().for_each(|value| blobs_in(value, blobs));
         }
         _ => {}
     }
@@ -153,13 +116,11 @@ mod tests {
     }
 
     #[test]
-    fn blobs_of_unknown_kinds_are_found_at_any_depth() {
+    fn blobs_are_found_at_any_depth() {
         let blob = BlobRef::of(b"x", Encoding::Binary);
-        let event = Event::from_json(&format!(
-            r#"{{"timestamp":"2026-11-21T12:00:00Z","type":"new","a":[{{"b":{{"$blob":"{}","size":1}}}}]}}"#,
-            blob.checksum
-        ));
-        assert_eq!(event.unwrap().blobs(), [blob]);
+        let mut blobs = Vec::new();
+        blobs_in(&serde_json::json!({"a": [{"b": {"$blob": blob.checksum, "size": 1}}]}), &mut blobs);
+        assert_eq!(blobs, [blob]);
     }
 
     #[test]

@@ -54,9 +54,16 @@ fn snapshot_places(snapshot: &mut Snapshot, rewrite: Rewrite<'_>) {
 }
 
 fn block_places(block: &mut StoredBlock, rewrite: Rewrite<'_>) {
-    if let StoredBlock::Resource { resource, .. } = block {
-        snapshot_places(resource, rewrite);
-    }
+    let meta = match block {
+        StoredBlock::Text { meta, .. } => meta,
+        StoredBlock::Resource { resource, meta } => {
+            snapshot_places(resource, rewrite);
+            meta
+        }
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => &mut media.meta,
+        StoredBlock::Question { .. } => return,
+    };
+    meta.iter_mut().for_each(|meta| map_places(meta, rewrite));
 }
 
 fn map_places(map: &mut Map<String, Value>, rewrite: Rewrite<'_>) {

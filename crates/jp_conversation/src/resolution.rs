@@ -3,6 +3,8 @@
 //! One rule: what was attached explicitly now, and each declaration that the stream does not record
 //! as delivered since it was last added.
 
+use std::collections::{HashMap, HashSet};
+
 use jp_resource::Snapshot;
 use serde_json::{Map, Value};
 
@@ -44,15 +46,20 @@ impl Plan {
 #[must_use]
 pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration]) -> Plan {
     let mut plan = Plan::default();
-    let pending = declared(stream, configured).into_iter().filter(|declared| !declared.is_delivered(stream));
+    let delivered = last_deliveries(stream);
+    let snapshots = newest_snapshots(stream);
+    let typed: HashSet<&Declaration> = explicit.iter().collect();
+    let declared = declared(stream, configured);
+    let pending = declared.into_iter().filter(|declared| !declared.is_delivered(&delivered));
     for declaration in pending.map(|declared| declared.declaration) {
-        if explicit.contains(&declaration) || declaration.is_exclude() {
+        if typed.contains(&declaration) || declaration.is_exclude() {
             continue;
         }
         if !declaration.is_external() {
             plan.resolve.push(declaration);
-        } else if let Some(snapshot) = newest_snapshot(stream, declaration.as_str()) {
-            plan.copies.push((declaration, snapshot.clone()));
+        } else if let Some(snapshot) = snapshots.get(declaration.as_str()) {
+            let snapshot = (*snapshot).clone();
+            plan.copies.push((declaration, snapshot));
         } else {
             plan.lost.push(declaration);
         }
@@ -73,17 +80,19 @@ pub fn effective(stream: &Stream, configured: &[Declaration]) -> Vec<Declaration
     declared(stream, configured).into_iter().map(|declared| declared.declaration).collect()
 }
 
-/// Returns the newest snapshot of a URI that the stream holds.
+/// Returns the newest snapshot of each URI that the stream holds.
 #[must_use]
-pub fn newest_snapshot<'a>(stream: &'a Stream, uri: &str) -> Option<&'a Snapshot> {
-    stream.events().iter().rev().find_map(|event| {
+pub fn newest_snapshots(stream: &Stream) -> HashMap<&str, &Snapshot> {
+    let mut newest = HashMap::new();
+    for event in stream.events() {
         let snapshots = match &event.kind {
             EventKind::ChatRequest(request) => &request.resources,
             EventKind::ConfigDelta(delta) => &delta.resources,
-            _ => return None,
+            _ => continue,
         };
-        snapshots.iter().rev().find(|snapshot| snapshot.uri == uri)
-    })
+        newest.extend(snapshots.iter().map(|snapshot| (snapshot.uri.as_str(), snapshot)));
+    }
+    newest
 }
 
 /// A change of a conversation's declarations.
@@ -137,36 +146,65 @@ struct Declared {
 }
 
 impl Declared {
-    fn is_delivered(&self, stream: &Stream) -> bool {
-        let since = self.added.map_or(0, |event| event + 1);
-        stream.events()[since..].iter().any(|event| match &event.kind {
-            EventKind::ChatRequest(request) => {
-                request.delivered.iter().any(|delivered| delivered.declaration == self.declaration)
-            }
-            _ => false,
-        })
+    fn is_delivered(&self, last_deliveries: &HashMap<&Declaration, usize>) -> bool {
+        last_deliveries.get(&self.declaration).is_some_and(|event| Some(*event) > self.added)
     }
+}
+
+/// Returns the event that delivered each declaration last.
+fn last_deliveries(stream: &Stream) -> HashMap<&Declaration, usize> {
+    let mut last = HashMap::new();
+    for (index, event) in stream.events().iter().enumerate() {
+        if let EventKind::ChatRequest(request) = &event.kind {
+            last.extend(request.delivered.iter().map(|delivered| (&delivered.declaration, index)));
+        }
+    }
+    last
 }
 
 fn declared(stream: &Stream, configured: &[Declaration]) -> Vec<Declared> {
-    let from_files = configured.iter().cloned().map(|declaration| Declared { declaration, added: None });
-    let mut declared: Vec<Declared> = from_files.collect();
+    let mut list = DeclaredList::default();
+    configured.iter().for_each(|declaration| list.add(declaration.clone(), None));
     for (index, event) in stream.events().iter().enumerate() {
-        let EventKind::ConfigDelta(delta) = &event.kind else { continue };
-        let change = Change::of(delta);
-        declared.retain(|entry| !change.remove.contains(&entry.declaration));
-        for declaration in change.add {
-            match declared.iter_mut().find(|entry| entry.declaration == declaration) {
-                Some(entry) => entry.added = Some(index),
-                None => declared.push(Declared { declaration, added: Some(index) }),
-            }
+        if let EventKind::ConfigDelta(delta) = &event.kind {
+            let change = Change::of(delta);
+            list.remove(&change.remove);
+            change.add.into_iter().for_each(|declaration| list.add(declaration, Some(index)));
         }
     }
-    declared
+    list.entries
+}
+
+/// Declarations in the order they were first made, and where each is.
+#[derive(Default)]
+struct DeclaredList {
+    entries: Vec<Declared>,
+    places: HashMap<Declaration, usize>,
+}
+
+impl DeclaredList {
+    fn add(&mut self, declaration: Declaration, added: Option<usize>) {
+        if let Some(place) = self.places.get(&declaration) {
+            self.entries[*place].added = added;
+            return;
+        }
+        self.places.insert(declaration.clone(), self.entries.len());
+        self.entries.push(Declared { declaration, added });
+    }
+
+    fn remove(&mut self, removed: &[Declaration]) {
+        if removed.is_empty() {
+            return;
+        }
+        let removed: HashSet<_> = removed.iter().collect();
+        self.entries.retain(|entry| !removed.contains(&entry.declaration));
+        let places = self.entries.iter().enumerate().map(|(place, entry)| (entry.declaration.clone(), place));
+        self.places = places.collect();
+    }
 }
 
 fn dedup(declarations: &mut Vec<Declaration>) {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     declarations.retain(|declaration| seen.insert(declaration.clone()));
 }
 

@@ -84,6 +84,15 @@ pub(crate) const EVENTS: &str = "events.json";
 pub(crate) const METADATA: &str = "metadata.json";
 const BASE_CONFIG: &str = "base_config.json";
 
+/// Copies what an older version configured, where it did, for a fork.
+pub(crate) fn copy_base_config(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::read(from.join(BASE_CONFIG)) {
+        Ok(config) => crate::files::replace(&to.join(BASE_CONFIG), &config),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Reads the conversation in `directory`.
 pub(crate) fn read(directory: &Path, id: ConversationId, places: &Places) -> Result<Conversation, ReadError> {
     let path = directory.join(EVENTS);
@@ -168,7 +177,10 @@ fn stream_of_file(
 fn stream_of_lines(path: &Path, lines: &[String]) -> Result<Stream, ReadError> {
     let mut events = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
-        let reason = |error| format!("event {}: {error}", index + 1);
+        let reason = |error| match error {
+            EventError::Json(error) => format!("event {}: {}", index + 1, parse::without_position(&error)),
+            error => format!("event {}: {error}", index + 1),
+        };
         events.push(Event::from_json(line).map_err(|error| ReadError::Events {
             path: path.to_owned(),
             source: ParseError { reason: reason(error), line: index + 1, column: 1 },

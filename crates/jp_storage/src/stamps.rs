@@ -7,8 +7,8 @@ use std::{
     collections::HashMap,
     fmt::Write as _,
     fs, io,
-    path::{Path, PathBuf},
-    sync::Mutex,
+    path::PathBuf,
+    sync::{Mutex, OnceLock},
 };
 
 use jp_resource::{BlobRef, Encoding};
@@ -20,6 +20,8 @@ pub struct FileState {
     pub device: u64,
     /// The file on it.
     pub inode: u64,
+    /// A hash of its name: the MIME type depends on that too, and one file may have several.
+    pub name: u64,
     /// Length in bytes.
     pub size: u64,
     /// Last change of content, in nanoseconds since the Unix epoch.
@@ -41,7 +43,8 @@ pub struct KnownContent {
 #[derive(Debug)]
 pub struct Stamps {
     path: PathBuf,
-    known: Mutex<Known>,
+    /// Read when it is first asked.
+    known: OnceLock<Mutex<Known>>,
 }
 
 #[derive(Debug, Default)]
@@ -54,12 +57,10 @@ struct Known {
 const MAX_ENTRIES: usize = 200_000;
 
 impl Stamps {
-    /// Reads the cache at `path`; one that is missing or damaged is empty.
+    /// Names the cache at `path`; one that is missing or damaged is empty. Does no I/O.
     #[must_use]
     pub fn open(path: PathBuf) -> Self {
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        let contents = text.lines().filter_map(parse_line).collect();
-        Self { path, known: Mutex::new(Known { contents, is_changed: false }) }
+        Self { path, known: OnceLock::new() }
     }
 
     /// Returns what a file in this state holds, if it was read before.
@@ -77,6 +78,9 @@ impl Stamps {
 
     /// Writes the cache if anything was remembered.
     pub fn save(&self) -> io::Result<()> {
+        if self.known.get().is_none() {
+            return Ok(());
+        }
         let known = self.lock();
         if !known.is_changed {
             return Ok(());
@@ -89,25 +93,23 @@ impl Stamps {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// Returns where the cache is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+        let read = || {
+            let text = fs::read_to_string(&self.path).unwrap_or_default();
+            Mutex::new(Known { contents: text.lines().filter_map(parse_line).collect(), is_changed: false })
+        };
+        self.known.get_or_init(read).lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
 fn write_line(text: &mut String, state: &FileState, content: &KnownContent) {
-    let FileState { device, inode, size, modified, changed } = state;
+    let FileState { device, inode, name, size, modified, changed } = state;
     let encoding = match content.blob.encoding {
         Encoding::Utf8 => "utf8",
         Encoding::Binary => "binary",
     };
     let mime_type = content.mime_type.as_deref().unwrap_or("-");
     let checksum = content.blob.checksum;
-    writeln!(text, "{device} {inode} {size} {modified} {changed} {checksum} {encoding} {mime_type}")
+    writeln!(text, "{device} {inode} {name} {size} {modified} {changed} {checksum} {encoding} {mime_type}")
         .expect("writing to a string does not fail");
 }
 
@@ -117,6 +119,7 @@ fn parse_line(line: &str) -> Option<(FileState, KnownContent)> {
     let state = FileState {
         device: next()?.parse().ok()?,
         inode: next()?.parse().ok()?,
+        name: next()?.parse().ok()?,
         size: next()?.parse().ok()?,
         modified: next()?.parse().ok()?,
         changed: next()?.parse().ok()?,
@@ -139,7 +142,7 @@ mod tests {
     fn saved_states_are_known_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cache/checksums");
-        let state = FileState { device: 1, inode: 2, size: 3, modified: -4, changed: 5 };
+        let state = FileState { device: 1, inode: 2, name: 9, size: 3, modified: -4, changed: 5 };
         let blob = BlobRef { checksum: jp_resource::Checksum::of(b"abc"), size: 3, encoding: Encoding::Utf8 };
         let content = KnownContent { blob, mime_type: Some("text/plain".to_owned()) };
         let stamps = Stamps::open(path.clone());

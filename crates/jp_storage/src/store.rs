@@ -1,12 +1,14 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use jiff::Timestamp;
+use jp_resource::BlobRef;
 
 use crate::{
-    Batch, Blobs, Conversation, ConversationId, Metadata, Places, ReadError, WriteError, Writer,
+    Batch, BlobError, Blobs, Conversation, ConversationId, Metadata, Places, ReadError, WriteError, Writer,
     conversation::{self, Form, read_lines},
     lock::{self, Lock, TryLock},
     writer::{Pending, Target},
@@ -20,6 +22,9 @@ pub struct Store {
     places: Places,
     blobs: Blobs,
 }
+
+/// What is not finished yet, or not removed yet, starts with this.
+const TEMPORARY: &str = ".tmp-";
 
 /// Where a conversation is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +98,10 @@ impl Store {
         Ok(self.list()?.into_iter().find(|located| located.id == id))
     }
 
+    fn has(&self, id: ConversationId) -> Result<bool, StoreError> {
+        self.find(id).map(|found| found.is_some())
+    }
+
     /// Reads a conversation; needs no lock.
     pub fn read(&self, located: &Located) -> Result<Conversation, ReadError> {
         conversation::read(&located.directory, located.id, &self.places)
@@ -122,16 +131,16 @@ impl Store {
     ///
     /// `others` are stores whose ids must not be used again either: people name conversations by id alone.
     pub fn start(&self, title: Option<&str>, now: Timestamp, others: &[Store]) -> Result<Writer, StoreError> {
-        let mut taken = self.list()?;
-        for other in others {
-            taken.extend(other.list()?);
-        }
         let mut id = ConversationId::at(now);
         let lock = loop {
-            match self.try_lock(id)? {
-                TryLock::Acquired(lock) if !taken.iter().any(|located| located.id == id) => break lock,
-                _ => id = id.next(),
+            // Whoever holds the lock of an id may be about to make it: look only when it is ours.
+            if let TryLock::Acquired(lock) = self.try_lock(id)?
+                && !self.has(id)?
+                && !others.iter().map(|other| other.has(id)).collect::<Result<Vec<_>, _>>()?.contains(&true)
+            {
+                break lock;
             }
+            id = id.next();
         };
         Ok(Writer {
             id,
@@ -155,6 +164,8 @@ impl Store {
             lines.push(if read.form == Form::Older { to.modernise(line, &batch)? } else { line.clone() });
         }
         Pending::new(&to.directory, to.create(&lines, batch)?).finish()?;
+        conversation::copy_base_config(&from.directory, &to.directory)
+            .map_err(|source| WriteError::Io { path: to.directory.clone(), source })?;
         to.target = Target::File(Form::Current);
         Ok(())
     }
@@ -168,7 +179,39 @@ impl Store {
     /// Removes a conversation; its content stays until it is collected.
     pub fn remove(&self, located: &Located, _lock: Lock) -> Result<(), StoreError> {
         let error = |source| StoreError::Io { path: located.directory.clone(), source };
-        fs::remove_dir_all(&located.directory).map_err(error)
+        let removed = self.conversations().join(format!("{TEMPORARY}removed-{}", located.id));
+        fs::rename(&located.directory, &removed).map_err(error)?;
+        fs::remove_dir_all(&removed).map_err(error)
+    }
+
+    /// Removes what writers left that were interrupted, if it has not changed for `age`.
+    pub fn remove_leftovers(&self, age: Duration) -> Result<(), StoreError> {
+        let path = self.conversations();
+        let error = |source| StoreError::Io { path: path.clone(), source };
+        if let Err(BlobError::Io { source, .. }) = self.blobs.clean_stale_temporaries(age) {
+            return Err(error(source));
+        }
+        let Ok(entries) = fs::read_dir(&path) else { return Ok(()) };
+        for entry in entries {
+            let entry = entry.map_err(error)?;
+            let is_temporary = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
+            let changed = entry.metadata().and_then(|metadata| metadata.modified()).map_err(error)?;
+            if is_temporary && changed.elapsed().is_ok_and(|elapsed| elapsed >= age) {
+                fs::remove_dir_all(entry.path()).map_err(error)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the content that a conversation names anywhere, in fields that nobody knows too.
+    pub fn blobs_of(&self, located: &Located) -> Result<Vec<BlobRef>, ReadError> {
+        let lines = read_lines(&located.directory)?.lines;
+        let mut blobs = Vec::new();
+        for line in lines.iter().filter(|line| line.contains("$blob")) {
+            let value = serde_json::from_str(line).unwrap_or_default();
+            jp_conversation::blobs_in(&value, &mut blobs);
+        }
+        Ok(blobs)
     }
 
     fn conversations(&self) -> PathBuf {

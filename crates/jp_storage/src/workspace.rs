@@ -43,17 +43,17 @@ impl Workspace {
         start.ancestors().find(|directory| directory.join(".jp").is_dir()).map(Path::to_owned)
     }
 
-    /// Makes `directory` a workspace with the given id; what is there already is left as it is.
+    /// Makes `directory` a workspace with these files in `.jp/`; what is there already is left as it is.
     ///
-    /// Returns whether anything was made.
-    pub fn init(directory: &Path, id: &str, config: &str) -> Result<bool, InitError> {
+    /// Returns whether it was none before.
+    pub fn init(directory: &Path, contents: &[(&str, &str)]) -> Result<bool, InitError> {
         let jp = directory.join(".jp");
         fs::create_dir_all(&jp).map_err(|source| InitError::Io { path: jp.clone(), source })?;
         let mut made = false;
-        for (name, content) in [(".id", format!("{id}\n")), ("config.toml", config.to_owned())] {
+        for (name, content) in contents {
             let path = jp.join(name);
             match fs::File::create_new(&path).and_then(|mut file| file.write_all(content.as_bytes())) {
-                Ok(()) => made = true,
+                Ok(()) => made |= *name == ".id",
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(InitError::Io { path, source }),
             }
@@ -101,7 +101,9 @@ impl Workspace {
     /// Returns the memory of the current conversation.
     #[must_use]
     pub fn sessions(&self, session: Option<&str>) -> Sessions {
-        Sessions::new(self.data.join("sessions"), session)
+        // Another checkout has the same id, and its own current conversation.
+        let place = Checksum::of(self.root.as_os_str().as_encoded_bytes()).short();
+        Sessions::new(self.data.join("sessions").join(place), session)
     }
 
     /// Returns the cache of file states.

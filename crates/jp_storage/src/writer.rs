@@ -159,12 +159,11 @@ impl Writer {
         Ok((events, Pending::new(&self.directory, work)))
     }
 
-    /// Records that the conversation was used now. A crash may lose that, and nothing else.
+    /// Records that the conversation was used now.
     pub fn activate(&mut self, now: Timestamp) -> Result<(), WriteError> {
         self.metadata.activate(now);
         let path = self.directory.join(METADATA);
-        files::replace_cache(&path, &self.metadata.to_json())
-            .map_err(|source| WriteError::Io { path, source })
+        files::replace(&path, &self.metadata.to_json()).map_err(|source| WriteError::Io { path, source })
     }
 
     fn line(&self, event: &Event) -> serde_json::Result<String> {

@@ -1,8 +1,10 @@
 //! `jp attachment`.
 
+use std::collections::HashMap;
+
 use jp_attachment::Declared;
 use jp_conversation::{
-    ConfigDelta, Declaration, Event, EventKind, Stream,
+    ChatRequest, ConfigDelta, Declaration, Delivered, Event, EventKind, Stream,
     resolution::{self, Change, Plan},
 };
 use jp_resource::Snapshot;
@@ -33,7 +35,7 @@ pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, Fa
 /// Declares files; those outside the workspace are read now, as they can't be found again later.
 fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code, Failure> {
     let found = context.selected(id)?;
-    let config = context.config(None, &[])?;
+    let config = context.config(Some(&context.read(&found)?), &[])?;
     let place = place(context, &config)?;
     let batch = found.store.batch();
     let stamps = context.workspace.stamps();
@@ -77,13 +79,16 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
     for path in paths {
         let meant = jp_attachment::possible_declarations(path, &place);
         let is_meant = |declaration: &&Declaration| {
-            let named = named(&conversation.stream, declaration);
             let is_declared = |text: &str| meant.iter().any(|meant| meant == text);
-            is_declared(declaration.as_str())
-                || is_declared(&older_form(declaration))
-                || named.is_some_and(|name| name == path)
+            is_declared(declaration.as_str()) || is_declared(&older_form(declaration))
         };
-        let matches: Vec<_> = declared.iter().filter(is_meant).cloned().collect();
+        let mut matches: Vec<_> = declared.iter().filter(is_meant).cloned().collect();
+        if matches.is_empty() {
+            let names = names_outside(&conversation.stream);
+            let is_named =
+                |declaration: &&Declaration| names.get(declaration.as_str()) == Some(&path.as_str());
+            matches = declared.iter().filter(is_named).cloned().collect();
+        }
         if matches.is_empty() {
             return Err(Failure::new(format!("{path} is not attached to conversation {}", found.located.id))
                 .with_hint("`jp attachment ls` lists what is."));
@@ -110,10 +115,11 @@ fn older_form(declaration: &Declaration) -> String {
     format!("file:{}", path.trim_start_matches('/'))
 }
 
-/// Returns what a declaration of one file outside the workspace is called.
-fn named<'s>(stream: &'s Stream, declaration: &Declaration) -> Option<&'s str> {
-    let snapshot = resolution::newest_snapshot(stream, declaration.as_str())?;
-    snapshot.name.as_deref().filter(|_| declaration.is_external())
+/// Returns what the files outside the workspace are called, by their URIs.
+fn names_outside(stream: &Stream) -> HashMap<&str, &str> {
+    let snapshots = resolution::newest_snapshots(stream).into_values();
+    let outside = snapshots.filter(|snapshot| jp_resource::uri::is_external(&snapshot.uri));
+    outside.filter_map(|snapshot| Some((snapshot.uri.as_str(), snapshot.name.as_deref()?))).collect()
 }
 
 /// Appends a change of configuration, under the conversation's lock.
@@ -146,7 +152,7 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let configured = configured(&config, &place(context, &config)?)?;
     let stream = conversation.map(|conversation| conversation.stream).unwrap_or_default();
     let declared = resolution::effective(&stream, &configured.declarations);
-    let rows: Vec<_> = declared.iter().flat_map(|declaration| rows(&stream, declaration)).collect();
+    let rows = rows(&stream, &declared);
     if context.output.is_json() {
         context.output.json(&rows.iter().map(document).collect::<Vec<_>>())?;
         return Ok(Code::Done);
@@ -181,17 +187,26 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-fn rows<'a>(stream: &'a Stream, declaration: &'a Declaration) -> Vec<Row<'a>> {
-    let delivered = stream.requests().flat_map(|(turn, request)| {
-        let is_meant = request.delivered.iter().filter(|delivered| delivered.declaration == *declaration);
-        is_meant.map(move |delivered| (turn, request, delivered))
-    });
-    let Some((turn, request, delivered)) = delivered.last() else {
-        let kept = resolution::newest_snapshot(stream, declaration.as_str()).map(|snapshot| (0, snapshot));
-        return vec![Row { declaration, newest: kept }];
-    };
-    let snapshots = delivered.resources.iter().filter_map(|index| request.resources.get(*index));
-    snapshots.map(|snapshot| Row { declaration, newest: Some((turn, snapshot)) }).collect()
+/// Returns a row for everything that the newest delivery of each declaration gave.
+fn rows<'a>(stream: &'a Stream, declared: &'a [Declaration]) -> Vec<Row<'a>> {
+    let mut newest: HashMap<&Declaration, (usize, &ChatRequest, &Delivered)> = HashMap::new();
+    for (turn, request) in stream.requests() {
+        for delivered in &request.delivered {
+            newest.insert(&delivered.declaration, (turn, request, delivered));
+        }
+    }
+    let kept = resolution::newest_snapshots(stream);
+    let mut rows = Vec::new();
+    for declaration in declared {
+        let Some((turn, request, delivered)) = newest.get(declaration) else {
+            let newest = kept.get(declaration.as_str()).map(|snapshot| (0, *snapshot));
+            rows.push(Row { declaration, newest });
+            continue;
+        };
+        let snapshots = delivered.resources.iter().filter_map(|index| request.resources.get(*index));
+        rows.extend(snapshots.map(|snapshot| Row { declaration, newest: Some((*turn, snapshot)) }));
+    }
+    rows
 }
 
 fn document(row: &Row<'_>) -> Value {

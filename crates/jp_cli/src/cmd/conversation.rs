@@ -150,14 +150,13 @@ fn usage_line(usage: &Value) -> String {
 
 fn show_files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(&found.located.directory)? {
         paths.push(entry?.path());
     }
     paths.sort();
-    let blobs = conversation.stream.events().iter().flat_map(Event::blobs);
-    let checksums: std::collections::BTreeSet<_> = blobs.map(|blob| blob.checksum).collect();
+    let blobs = found.store.blobs_of(&found.located)?;
+    let checksums: std::collections::BTreeSet<_> = blobs.iter().map(|blob| blob.checksum).collect();
     paths.extend(checksums.iter().map(|checksum| found.store.blobs().path(checksum)));
     let current_dir = std::fs::canonicalize(&context.environment.current_dir)?;
     let shown =
@@ -201,7 +200,9 @@ fn fork(
         let event = Event::new(now, EventKind::ConfigDelta(delta));
         writer.append(vec![event], found.store.batch())?;
     }
-    context.sessions().set_current(writer.id())?;
+    if let Err(error) = context.sessions().set_current(writer.id()) {
+        context.output.warn(&format!("the current conversation was not remembered: {error}"));
+    }
     let turns = turns_of(&conversation.stream, &kept);
     if context.output.is_json() {
         context.output.json(
@@ -241,9 +242,8 @@ fn carried_snapshots(
     let events = kept.iter().map(|index| conversation.stream.events()[*index].clone()).collect();
     let plan =
         resolution::plan(&Stream::from_events(events), &declared_by_files(context, conversation)?, &[]);
-    let snapshot = |declaration: &Declaration| {
-        resolution::newest_snapshot(&conversation.stream, declaration.as_str()).cloned()
-    };
+    let snapshots = resolution::newest_snapshots(&conversation.stream);
+    let snapshot = |declaration: &Declaration| snapshots.get(declaration.as_str()).copied().cloned();
     let resources: Vec<_> = plan.lost.iter().filter_map(snapshot).collect();
     Ok((!resources.is_empty()).then(|| ConfigDelta { resources, ..ConfigDelta::default() }))
 }

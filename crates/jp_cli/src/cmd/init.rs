@@ -21,12 +21,18 @@ const CONFIG: &str = "\
 # attachments = [\"file:README.md\"]
 ";
 
+/// What an interrupted jp may leave.
+const IGNORED: &str = ".tmp-*\n";
+
 pub(crate) fn run(init: &Init, environment: &Environment, output: &Output) -> Result<Code, Failure> {
     let directory = match &init.directory {
         Some(directory) => environment.current_dir.join(directory),
         None => environment.current_dir.clone(),
     };
-    let made = Workspace::init(&directory, &new_id(), CONFIG)?;
+    let made = Workspace::init(
+        &directory,
+        &[(".id", &format!("{}\n", new_id())), ("config.toml", CONFIG), (".gitignore", IGNORED)],
+    )?;
     let shown = environment.display(&directory);
     if output.is_json() {
         let root = std::fs::canonicalize(&directory)?;

@@ -118,8 +118,7 @@ impl Target {
 
 /// Stores what was prepared; returns the conversation with it.
 fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(Stream, Recording), Failure> {
-    let now = context.now();
-    let Prepared { kinds, batch, .. } = prepared;
+    let Prepared { kinds, batch, now } = prepared;
     let events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
     let (mut stream, mut writer) = match target {
         Target::New { is_local, title } => {

@@ -54,6 +54,9 @@ fn status(context: &Context<'_>) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
+/// How old what an interrupted jp left must be: no writer takes as long.
+const LEFTOVER_AGE: std::time::Duration = std::time::Duration::from_secs(3600);
+
 /// What `storage check` found wrong.
 struct Problem {
     conversation: Option<String>,
@@ -66,6 +69,9 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
     let (mut conversations, mut blobs) = (0, 0);
     for is_local in [false, true] {
         let store = context.store(is_local);
+        if !context.global.no_persist {
+            store.remove_leftovers(LEFTOVER_AGE)?;
+        }
         let needed = check_conversations(&store, &mut conversations, &mut problems)?;
         check_blobs(&store, &needed, &mut blobs, &mut problems)?;
     }
@@ -108,7 +114,7 @@ fn check_conversations(
         match store.read(&located) {
             Ok(conversation) => {
                 problems.extend(conversation.warnings.into_iter().map(report));
-                for blob in conversation.stream.events().iter().flat_map(jp_conversation::Event::blobs) {
+                for blob in store.blobs_of(&located)? {
                     needed
                         .entry(blob.checksum)
                         .or_insert_with(|| (blob, BTreeSet::new()))

@@ -351,7 +351,8 @@ mod tests {
 
     #[test]
     fn recorded_stream_survives_every_single_cut() {
-        let path = "/work/shared/data/provider-examples/openai-chat.sse";
+        let path =
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/provider-examples/openai-chat.sse");
         let Ok(stream) = std::fs::read(path) else {
             println!("skipped: no {path}");
             return;

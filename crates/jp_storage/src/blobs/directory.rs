@@ -107,10 +107,10 @@ mod unix {
             matches!(kind, Ok(EXT4 | XFS | TMPFS))
         }
 
-        /// Returns `true`: nothing is known to the contrary here.
+        /// Returns `false`: nothing of the kind is promised here.
         #[cfg(not(target_os = "linux"))]
         pub(in super::super) fn orders_names(&self) -> bool {
-            true
+            false
         }
 
         /// Makes the names in a directory durable; `""` is this one.

@@ -34,8 +34,14 @@ pub(super) fn run(
 
     let writer = recording.map(|recording| &mut recording.writer);
     let id = writer.as_ref().map(|writer| writer.id().to_string());
-    let mut keeper =
-        Keeper { context: asked.context, writer, kept: Vec::new(), failure: None, is_shown: false };
+    let mut keeper = Keeper {
+        context: asked.context,
+        writer,
+        kept: Vec::new(),
+        failure: None,
+        is_shown: false,
+        is_reasoning: false,
+    };
     let outcome = runtime.block_on(async {
         let client = Client::new(model.endpoint.clone())?;
         let turn = Turn { client: &client, body: &body, model: &model.label };
@@ -94,6 +100,8 @@ struct Keeper<'a> {
     failure: Option<Failure>,
     /// Whether a line of the answer is open.
     is_shown: bool,
+    /// Whether reasoning was shown last.
+    is_reasoning: bool,
 }
 
 impl Keeper<'_> {
@@ -101,6 +109,7 @@ impl Keeper<'_> {
         let taken = match event {
             TurnEvent::Delta(Delta::Text(text)) => self.show(text),
             TurnEvent::Delta(Delta::Reasoning(text)) => {
+                self.is_reasoning = true;
                 self.context.output.reasoning(text);
                 Ok(())
             }
@@ -123,6 +132,9 @@ impl Keeper<'_> {
         if self.context.output.is_json() {
             return Ok(());
         }
+        if std::mem::take(&mut self.is_reasoning) {
+            self.context.output.reasoning("\n\n");
+        }
         self.is_shown = !text.ends_with('\n');
         self.context.output.text(text)
     }
@@ -130,7 +142,8 @@ impl Keeper<'_> {
     fn record(&mut self, kind: EventKind) -> Result<(), Failure> {
         let event = Event::new(self.context.now(), kind.clone());
         self.kept.push(kind);
-        let Some(writer) = self.writer.as_mut() else { return Ok(()) };
+        // After a failed write the rest would be an answer with a hole in it.
+        let Some(writer) = self.writer.as_mut().filter(|_| self.failure.is_none()) else { return Ok(()) };
         let batch = writer.batch();
         writer.append(vec![event], batch)?;
         Ok(())

@@ -80,7 +80,7 @@ pub(crate) fn resolving<'a>(
 /// name, or a file outside the workspace.
 fn external_key(context: &Context<'_>, name: &str) -> Result<ExternalKey, Failure> {
     let key = "conversation.attachment.external_key";
-    if let Ok(secret) = std::env::var(name) {
+    if let Some(secret) = std::env::var(name).ok().filter(|secret| !secret.trim().is_empty()) {
         return Ok(ExternalKey::new(secret.trim()));
     }
     let home = context.environment.home.as_deref();
@@ -98,7 +98,8 @@ fn external_key(context: &Context<'_>, name: &str) -> Result<ExternalKey, Failur
         ))
         .with_hint("keep the key elsewhere, for example in ~/.config/jp/."));
     }
-    let secret = std::fs::read_to_string(&canonical)?;
+    let secret = std::fs::read_to_string(&canonical)
+        .map_err(|error| Failure::new(format!("failed to read the file that {key} names: {error}")))?;
     match secret.trim() {
         "" => Err(Failure::new(format!("the file that {key} names is empty"))),
         secret => Ok(ExternalKey::new(secret)),

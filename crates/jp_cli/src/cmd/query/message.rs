@@ -19,11 +19,17 @@ pub(super) fn compose(query: &Query, context: &Context<'_>) -> Result<Option<Str
 }
 
 fn read_input() -> Result<String, Failure> {
+    const MAX_BYTES: u64 = 10_000_000;
     let mut bytes = Vec::new();
     std::io::stdin()
         .lock()
+        .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| Failure::new(format!("failed to read stdin: {error}")))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Failure::new("failed to read stdin: it is more than 10 MB")
+            .with_hint("save it to a file and attach what matters of it."));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let position = error.utf8_error().valid_up_to();
         Failure::new(format!("failed to read stdin: it is not UTF-8 text from byte {position} on"))

@@ -34,19 +34,21 @@ impl Model {
     }
 }
 
-/// Returns the model that the configuration names, or one that answers on this machine.
+/// Returns the model that the configuration names, or one that answers on this machine, with its key.
 pub(super) fn choose(config: &Resolved) -> Result<Model, Failure> {
-    match configured(config)? {
-        Some(model) => Ok(model),
-        None => found_here(config).ok_or_else(no_model),
-    }
+    let mut model = match configured(config)? {
+        Some(model) => model,
+        None => found_here(config)?.ok_or_else(no_model)?,
+    };
+    let settings = settings(config, &model.endpoint.provider);
+    model.endpoint.api_key = api_key(&model.endpoint.provider, &settings)?;
+    Ok(model)
 }
 
-/// Returns the model that the configuration names, if it names one.
+/// Returns the model that the configuration names, if it names one; its key is not looked for.
 pub(super) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
     let Some(id) = &config.config.assistant.model.id else { return Ok(None) };
-    let providers = &config.config.providers;
-    let id = providers.aliases.get(id).unwrap_or(id);
+    let id = config.config.providers.aliases.get(id).unwrap_or(id);
     let is_named = |(provider, name): &(&str, &str)| !provider.is_empty() && !name.is_empty();
     let (provider, name) = id.split_once('/').filter(is_named).ok_or_else(|| {
         let layer = config.origin("assistant.model.id");
@@ -57,26 +59,33 @@ pub(super) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
         failure(format!("the model `{id}`, set by {layer}, is neither PROVIDER/NAME nor an alias"))
             .with_hint("name one for this conversation: --model llamacpp/qwen3")
     })?;
-    let settings = providers.llm.get(provider).cloned().unwrap_or_default();
-    let base_url = settings.base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
+    let base_url = settings(config, provider).base_url;
+    let base_url = base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
         Failure::new(format!("nothing is known of the provider `{provider}` of the model `{id}`"))
             .with_hint(format!(
                 "set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."
             ))
             .with_hint("`--model llamacpp/NAME` and `--model ollama/NAME` need no configuration.")
     })?;
-    let base_url = BaseUrl::parse(base_url)?;
+    model(config, provider, BaseUrl::parse(base_url)?, name).map(Some)
+}
+
+/// Puts a model together with what is configured of its provider.
+fn model(config: &Resolved, provider: &str, base_url: BaseUrl, name: &str) -> Result<Model, Failure> {
+    let settings = settings(config, provider);
     let warning = check_workspace(config, provider, &base_url, &settings)?;
     let mut endpoint = Endpoint::new(provider, base_url, name);
-    endpoint.api_key = api_key(provider, &settings)?;
     if let Some(seconds) = settings.idle_timeout_secs {
         endpoint.idle_timeout = Duration::from_secs(seconds);
-        endpoint.first_byte_timeout = Duration::from_secs(seconds);
     }
     if let Some(limit) = settings.max_response_bytes {
         endpoint.max_response_bytes = limit.bytes();
     }
-    Ok(Some(Model { label: id.clone(), endpoint, warning }))
+    Ok(Model { label: format!("{provider}/{name}"), endpoint, warning })
+}
+
+fn settings(config: &Resolved, provider: &str) -> LlmProvider {
+    config.config.providers.llm.get(provider).cloned().unwrap_or_default()
 }
 
 /// Checks what a workspace says of a provider: it can come from anywhere, so it runs no command and gets
@@ -151,16 +160,16 @@ fn key_from(provider: &str, command: &KeyCommand) -> Result<Secret, Failure> {
 }
 
 /// Looks for a server where the usual ones listen, or where the configuration says they do.
-fn found_here(config: &Resolved) -> Option<Model> {
-    let configured = |provider: &str| config.config.providers.llm.get(provider)?.base_url.clone();
-    let urls =
-        discover::USUAL.map(|usual| configured(usual.provider).unwrap_or_else(|| usual.base_url.to_owned()));
-    let candidates: Vec<_> =
-        discover::USUAL.iter().zip(&urls).map(|(usual, base_url)| Candidate { base_url, ..*usual }).collect();
-    let runtime = super::answer::runtime().ok()?;
-    let found = runtime.block_on(discover::find_local(&candidates))?;
-    let label = format!("{}/{}", found.provider, found.model);
-    Some(Model { label, endpoint: Endpoint::new(found.provider, found.base_url, found.model), warning: None })
+fn found_here(config: &Resolved) -> Result<Option<Model>, Failure> {
+    let url = |usual: Candidate<'_>| {
+        settings(config, usual.provider).base_url.unwrap_or_else(|| usual.base_url.to_owned())
+    };
+    let urls = discover::USUAL.map(url);
+    let candidates = discover::USUAL.iter().zip(&urls);
+    let candidates: Vec<_> = candidates.map(|(usual, base_url)| Candidate { base_url, ..*usual }).collect();
+    let runtime = super::answer::runtime()?;
+    let found = runtime.block_on(discover::find_local(&candidates));
+    found.map(|found| model(config, &found.provider, found.base_url, &found.model)).transpose()
 }
 
 fn no_model() -> Failure {

@@ -1,5 +1,7 @@
 //! What a query adds to its conversation.
 
+use std::collections::HashSet;
+
 use jp_config::{Resolved, Secrets};
 use jp_conversation::{
     ChatRequest, ConfigDelta, Declaration, Event, EventKind, Stream,
@@ -20,7 +22,7 @@ use crate::{args::Query, error::Failure, workspace::Context};
 pub(super) struct Prepared {
     pub(super) kinds: Vec<EventKind>,
     pub(super) batch: Batch,
-    now: jiff::Timestamp,
+    pub(super) now: jiff::Timestamp,
 }
 
 impl Prepared {
@@ -63,11 +65,13 @@ pub(super) fn prepare(
     let plan = plan(&target.stream(), &configured.declarations, &typed)
         .resolving(|declaration| configured.sources.contains_key(declaration));
     let earlier = plan.declarations().filter(|declaration| !typed.contains(declaration));
-    let earlier: Vec<Declaration> = earlier.cloned().collect();
+    let earlier: HashSet<Declaration> = earlier.cloned().collect();
     configured.refused.iter().for_each(|declaration| refused(context, declaration));
     let made = Earlier { plan, configured: &configured, is_new: target.conversation().is_none() };
     let attachments = resolve(context, made, explicit, &resolving)?;
-    if let Err(error) = stamps.save() {
+    if scratch.is_none()
+        && let Err(error) = stamps.save()
+    {
         context.output.detail(&format!("the cache of file states was not saved: {error}"));
     }
     let mut kinds = Vec::new();
@@ -103,7 +107,7 @@ fn repeat(query: &Query, target: &Target) -> Result<(), Failure> {
 fn delta(
     query: &Query,
     attachments: &Attachments,
-    earlier: &[Declaration],
+    earlier: &HashSet<Declaration>,
     excludes: impl Iterator<Item = Declaration>,
 ) -> Option<ConfigDelta> {
     let delivered = attachments.delivered.iter().map(|delivered| &delivered.declaration);

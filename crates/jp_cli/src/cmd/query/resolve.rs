@@ -1,8 +1,10 @@
 //! From what was declared to snapshots.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use jp_attachment::{
-    AttachError, ContentStore, Declared, FileHandler, FileStamp, Handler as _, Known, Notice, Place,
-    Resolved, Source, Unavailable, parse_input, parse_stored,
+    AttachError, ContentStore, Declared, FileStamp, Known, Notice, Place, Resolved, Source, Unavailable,
+    parse_input, parse_stored,
 };
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
 use jp_resource::{BlobRef, ResourceContent, Snapshot};
@@ -71,7 +73,7 @@ pub(crate) fn resolve(
     let is_include = |declared: &Declared| !matches!(declared.source, Source::Exclude(_));
     // Excludes of earlier queries alone ask for nothing; those of this one must have something to exclude from.
     let resolved = if declared.iter().any(is_include) || !typed.is_empty() {
-        FileHandler.resolve(&declared, resolving).map_err(|error| {
+        jp_attachment::resolve(&declared, resolving).map_err(|error| {
             let shown = error.to_string();
             let failed = inputs.into_iter().filter(|input| shown.contains(&format!("{input:?}")));
             let failed: Vec<String> = failed.collect();
@@ -149,8 +151,8 @@ impl Earlier<'_> {
         if failed.is_empty() {
             return failure;
         }
-        let quoted =
-            failed.iter().map(|declaration| format!("'{declaration}'")).collect::<Vec<_>>().join(" ");
+        let quote = |declaration: &String| format!("'{}'", declaration.replace('\'', r"'\''"));
+        let quoted = failed.iter().map(quote).collect::<Vec<_>>().join(" ");
         let advice = if self.is_new {
             format!(
                 "conversation.attachments of the configuration names {quoted}; `jp config show` says where."
@@ -217,7 +219,7 @@ pub(crate) struct Keeper<'a> {
 
 impl ContentStore for Keeper<'_> {
     fn known(&self, file: &FileStamp) -> Option<Known> {
-        let known = self.stamps.find(&state(file))?;
+        let known = self.stamps.find(&state(file)?)?;
         let is_kept = self.batch.reuse(&known.blob).unwrap_or(false);
         is_kept.then_some(())?;
         Some(Known { blob: known.blob, mime_type: known.mime_type? })
@@ -230,19 +232,23 @@ impl ContentStore for Keeper<'_> {
         file: Option<&FileStamp>,
     ) -> Result<BlobRef, Box<dyn std::error::Error + Send + Sync>> {
         let blob = self.batch.put_content(content)?;
-        if let Some(file) = file {
-            self.stamps.remember(state(file), KnownContent { blob, mime_type: Some(mime_type.to_owned()) });
+        if let Some(state) = file.and_then(state) {
+            self.stamps.remember(state, KnownContent { blob, mime_type: Some(mime_type.to_owned()) });
         }
         Ok(blob)
     }
 }
 
-fn state(file: &FileStamp) -> FileState {
-    FileState {
+/// Returns what identifies a state of a file; nothing does where the system has no inodes to tell of.
+fn state(file: &FileStamp) -> Option<FileState> {
+    let mut name = DefaultHasher::new();
+    file.path.file_name().hash(&mut name);
+    (file.inode != 0).then(|| FileState {
+        name: name.finish(),
         device: file.device,
         inode: file.inode,
         size: file.size,
         modified: file.mtime_ns,
         changed: file.ctime_ns,
-    }
+    })
 }
