@@ -259,6 +259,16 @@ fn workspace_and_history_may_not_reach_for_files_outside() {
 }
 
 #[test]
+fn exclude_by_name_holds_outside_the_workspace_too() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/outside/a.md", "a");
+    sandbox.write("~/outside/a.key", "secret");
+    sandbox.jp(&["q", "--new", "-a", "~/outside", "-a", "!*.key", "what?"]).succeeded();
+    assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["a.md"]);
+}
+
+#[test]
 fn directory_outside_is_removed_by_the_name_it_was_attached_by() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

@@ -231,3 +231,39 @@ fn older_conversations_are_listed_printed_and_continued() {
     }
     sandbox.jp(&["storage", "check"]).succeeded();
 }
+
+#[test]
+fn fork_of_an_older_conversation_is_converted_and_keeps_its_configuration() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let directory = ".jp/conversations/17600000000-old";
+    let text = "QSBsb25nIHJlc3VsdCB0aGF0IGJlbG9uZ3MgaW4gdGhlIGJsb2Igc3RvcmUuIA".repeat(20) + "==";
+    let events = format!(
+        "[{{\"timestamp\": \"2025-12-04 09:28:23.2\", \"type\": \"chat_request\", \"content\": \"old\", \"mood\": \"good\"}},\n{{\"timestamp\": \"2025-12-04 09:28:24.2\", \"type\": \"tool_call_response\", \"id\": \"1\", \"content\": \"{}\", \"is_error\": false}}]",
+        text.trim_end_matches('=')
+    );
+    sandbox.write(&format!("{directory}/events.json"), events);
+    sandbox.write(
+        &format!("{directory}/metadata.json"),
+        "{\"title\": \"Old\", \"last_activated_at\": \"2025-12-04 09:24:06.7\"}",
+    );
+    sandbox.write(
+        &format!("{directory}/base_config.json"),
+        "{\"assistant\": {\"model\": {\"id\": \"llamacpp/from-base\"}}}",
+    );
+    let fork = sandbox.json(&["c", "fork", "17600000000"])["id"].as_str().unwrap().to_owned();
+    sandbox.jp(&["q", "-i", &fork, "go on"]).succeeded();
+    assert_eq!(support::last_request(&server)["model"], "llamacpp/from-base".trim_start_matches("llamacpp/"));
+    let forked = sandbox
+        .files(".jp/conversations")
+        .into_iter()
+        .find(|path| path.ends_with("events.json") && path.to_string_lossy().contains(&fork));
+    let text = fs::read_to_string(forked.unwrap()).unwrap();
+    assert!(
+        text.contains("$blob")
+            && text.contains("\"mood\":\"good\"")
+            && text.contains("2025-12-04T09:28:23.2Z"),
+        "{text}"
+    );
+    sandbox.jp(&["storage", "check"]).succeeded();
+}
