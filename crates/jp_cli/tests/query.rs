@@ -24,6 +24,7 @@ fn answer_streams_to_stdout_and_the_rest_to_stderr() {
         .jp(&["query", "--new", "--attach", "src/", "--attach", "~/outside/notes.md", "What", "now?"])
         .succeeded();
     assert_eq!(run.stdout, "It prints hello.\n");
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
     for words in [
         "Attached 2 resources, 21 B:",
         "src/main.rs",
@@ -406,6 +407,18 @@ fn workspace_gets_no_key_for_its_own_server() {
     sandbox.write("~/.config/jp/config.toml", "providers.llm.work.api_key_command = 'echo sk-secret'\n");
     sandbox.jp(&["query", "--new", "what?"]).failed(1, &["gets no API key", "~/.config/jp/config.toml"]);
     assert_eq!(server.received().len(), 0);
+}
+
+#[test]
+fn setting_without_effect_is_said() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let run =
+        sandbox.jp(&["query", "--new", "-c", "conversation.deduplication.enabled=false", "x"]).succeeded();
+    assert_eq!(run.stderr.matches("has no effect in this version").count(), 1, "{}", run.stderr);
+    sandbox
+        .jp(&["query", "--new", "-c", "conversation.attachment.secrets=refuse", "x"])
+        .failed(1, &["can't look for secrets yet"]);
 }
 
 #[test]

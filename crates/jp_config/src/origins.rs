@@ -26,15 +26,21 @@ impl Origins {
         self.covering_index(key).map_or(&Layer::Default, |index| self.at(index))
     }
 
-    /// Returns every layer that has a part in `key`, in the order they were added.
-    pub(crate) fn contributing(&self, key: &Key) -> Vec<&Layer> {
+    /// Returns every layer that wrote `key` or something below it, in the order they were added.
+    pub(crate) fn writing(&self, key: &Key) -> Vec<&Layer> {
         let mut indexes: Vec<_> = at_or_below(&self.nodes, key).map(|(_, index)| *index).collect();
-        if indexes.is_empty() {
-            indexes.extend(self.covering_index(key));
-        }
         indexes.sort_unstable();
         indexes.dedup();
         indexes.into_iter().map(|index| self.at(index)).collect()
+    }
+
+    /// Returns every layer that has a part in `key`, in the order they were added.
+    pub(crate) fn contributing(&self, key: &Key) -> Vec<&Layer> {
+        let mut layers = self.writing(key);
+        if layers.is_empty() {
+            layers.extend(self.covering_index(key).map(|index| self.at(index)));
+        }
+        layers
     }
 
     /// Makes a layer known; one that is known already keeps its place.

@@ -49,10 +49,11 @@ impl Resolved {
         key.parse().map_or(&Layer::Default, |key| self.origins.layer(&key))
     }
 
-    /// Returns every layer that has a part in `key`, in the order they were added.
+    /// Returns every layer that wrote `key` or something below it, in the order they were added; none
+    /// where the defaults stand.
     #[must_use]
     pub fn contributors(&self, key: &str) -> Vec<&Layer> {
-        key.parse().map_or_else(|_| Vec::new(), |key| self.origins.contributing(&key))
+        key.parse().map_or_else(|_| Vec::new(), |key| self.origins.writing(&key))
     }
 
     /// Returns every effective value, defaults included, in the order of the types' fields.
