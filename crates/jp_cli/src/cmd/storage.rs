@@ -69,8 +69,12 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
     let (mut conversations, mut blobs) = (0, 0);
     for is_local in [false, true] {
         let store = context.store(is_local);
-        if !context.global.no_persist {
-            store.remove_leftovers(LEFTOVER_AGE)?;
+        if !context.global.no_persist
+            && let Err(error) = store.remove_leftovers(LEFTOVER_AGE)
+        {
+            context
+                .output
+                .detail(&format!("what interrupted writers left was not removed: {}", chain(&error)));
         }
         let needed = check_conversations(&store, &mut conversations, &mut problems)?;
         check_blobs(&store, &needed, &mut blobs, &mut problems)?;
