@@ -66,9 +66,18 @@ impl Places {
 
     /// Rewrites in place for the disk, where there is anything to rewrite.
     pub fn write(&self, text: &mut String) {
-        if text.contains(&self.path) || text.contains(&self.uri) || text.contains("workspace") {
+        if let Some(below) = self.below(text) {
+            *text = format!("workspace://{below}");
+        } else if text.contains(&self.path) || text.contains(&self.uri) || text.contains("workspace") {
             *text = self.to_disk(text);
         }
+    }
+
+    /// Returns what follows the root in a plain URI of the workspace: most of what is written is one.
+    fn below<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let below = text.strip_prefix(&self.uri).filter(|below| below.starts_with('/'))?;
+        let is_plain = ![&self.path, &self.uri, "workspace"].iter().any(|part| below.contains(part));
+        (is_plain && !self.path.is_empty()).then_some(below)
     }
 
     /// Rewrites in place from the disk, where there is anything to rewrite.
@@ -177,6 +186,9 @@ mod tests {
             ], 0..8)) {
             let text = pieces.concat();
             let places = Places::new("/w/p");
+            let mut written = text.clone();
+            places.write(&mut written);
+            prop_assert_eq!(&written, &places.to_disk(&text));
             prop_assert_eq!(places.from_disk(&places.to_disk(&text)), text);
         }
     }

@@ -8,7 +8,7 @@ use std::{
     fmt::Write as _,
     fs, io,
     path::PathBuf,
-    sync::{Mutex, OnceLock},
+    sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard},
 };
 
 use jp_resource::{BlobRef, Encoding};
@@ -44,7 +44,7 @@ pub struct KnownContent {
 pub struct Stamps {
     path: PathBuf,
     /// Read when it is first asked.
-    known: OnceLock<Mutex<Known>>,
+    known: OnceLock<RwLock<Known>>,
 }
 
 #[derive(Debug, Default)]
@@ -66,7 +66,13 @@ impl Stamps {
     /// Returns what a file in this state holds, if it was read before.
     #[must_use]
     pub fn find(&self, state: &FileState) -> Option<KnownContent> {
-        self.lock().contents.get(state).cloned()
+        let known = self.read().read().unwrap_or_else(PoisonError::into_inner);
+        known.contents.get(state).cloned()
+    }
+
+    /// Reads the cache, if it was not read before: for a thread that has nothing else to do yet.
+    pub fn preload(&self) {
+        self.read();
     }
 
     /// Remembers what a file in this state holds.
@@ -92,12 +98,16 @@ impl Stamps {
         crate::files::replace_cache(&self.path, text.as_bytes())
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn read(&self) -> &RwLock<Known> {
         let read = || {
             let text = fs::read_to_string(&self.path).unwrap_or_default();
-            Mutex::new(Known { contents: text.lines().filter_map(parse_line).collect(), is_changed: false })
+            RwLock::new(Known { contents: text.lines().filter_map(parse_line).collect(), is_changed: false })
         };
-        self.known.get_or_init(read).lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.known.get_or_init(read)
+    }
+
+    fn lock(&self) -> RwLockWriteGuard<'_, Known> {
+        self.read().write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -68,7 +68,13 @@ pub(super) fn prepare(
     let earlier: HashSet<Declaration> = earlier.cloned().collect();
     configured.refused.iter().for_each(|declaration| refused(context, declaration));
     let made = Earlier { plan, configured: &configured, is_new: target.conversation().is_none() };
-    let attachments = resolve(context, made, explicit, &resolving)?;
+    let attaches = !explicit.is_empty() || !made.plan.resolve.is_empty();
+    let attachments = std::thread::scope(|scope| {
+        if attaches {
+            scope.spawn(|| stamps.preload());
+        }
+        resolve(context, made, explicit, &resolving)
+    })?;
     if scratch.is_none()
         && let Err(error) = stamps.save()
     {
