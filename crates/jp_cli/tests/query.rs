@@ -248,6 +248,19 @@ fn closed_pipe_is_quiet_and_the_answer_is_kept() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn full_disk_behind_stdout_is_an_error_and_the_answer_is_kept() {
+    let server = answering("Yes, and a good deal more.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let mut command = sandbox.command(&["query", "--new", "what?"]);
+    command.stdout(fs::OpenOptions::new().write(true).open("/dev/full").unwrap()).stderr(Stdio::piped());
+    let output = command.spawn().unwrap().wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("failed to write to stdout"));
+    assert!(sandbox.events().iter().any(|event| event["message"] == "Yes, and a good deal more."));
+}
+
+#[test]
 fn missing_key_fails_before_anything_is_resolved_or_stored() {
     let sandbox = Sandbox::new();
     sandbox.write("~/.config/jp/config.toml", "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = 'http://127.0.0.1:1'\napi_key_env = 'WORK_KEY'\n");

@@ -142,10 +142,11 @@ impl Keeper<'_> {
     fn record(&mut self, kind: EventKind) -> Result<(), Failure> {
         let event = Event::new(self.context.now(), kind.clone());
         self.kept.push(kind);
-        // After a failed write the rest would be an answer with a hole in it.
-        let Some(writer) = self.writer.as_mut().filter(|_| self.failure.is_none()) else { return Ok(()) };
+        let Some(writer) = self.writer.take() else { return Ok(()) };
         let batch = writer.batch();
         writer.append(vec![event], batch)?;
+        // Not given back where that failed: what came after it would be an answer with a hole in it.
+        self.writer = Some(writer);
         Ok(())
     }
 
