@@ -20,6 +20,9 @@ pub struct Declared {
     pub declaration: Option<String>,
     /// What to resolve.
     pub source: Source,
+    /// Whether the person asked for it themself, on the command line or in their own configuration; what
+    /// comes with a workspace or a history can be a stranger's.
+    pub is_trusted: bool,
     /// The name, from the workspace root, of a link that led to it and out of the workspace.
     pub link_out: Option<String>,
 }
@@ -33,12 +36,47 @@ pub enum Source {
     Glob(Glob),
     /// What is to be left out.
     Exclude(Exclude),
+    /// A `data:` URL.
+    Data(String),
+    /// What is piped into the command.
+    Stdin,
+}
+
+/// What resolving something reaches for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Files of the workspace, or nothing.
+    Workspace,
+    /// Other files of this machine, and what else on it is the person's own.
+    Machine,
+}
+
+impl Source {
+    /// Returns the URI scheme that chooses the handler.
+    pub(crate) fn scheme(&self) -> &'static str {
+        match self {
+            Self::Path(_) | Self::Glob(_) | Self::Exclude(_) => "file",
+            Self::Data(_) => "data",
+            Self::Stdin => "stdin",
+        }
+    }
+
+    /// Returns what resolving it reaches for.
+    #[must_use]
+    pub fn reach(&self, place: &Place) -> Reach {
+        match self {
+            Self::Path(path) if !path.starts_with(&place.root) => Reach::Machine,
+            Self::Glob(glob) if !glob.base.starts_with(&place.root) => Reach::Machine,
+            Self::Path(_) | Self::Glob(_) | Self::Exclude(_) | Self::Data(_) => Reach::Workspace,
+            Self::Stdin => Reach::Machine,
+        }
+    }
 }
 
 /// Reads what a person typed.
 ///
 /// That is a path (absolute, relative to the current directory, `~/…`), of a file or directory or with
-/// wildcards, a `file:` URL, or `!PATTERN` or `PATTERN?exclude`. An existing path wins over any other
+/// wildcards, a URL, `-` for stdin, or `!PATTERN` or `PATTERN?exclude`. An existing path wins over any other
 /// reading. Resolves links: a link's target is what is attached, and what decides whether it is inside
 /// the workspace. Refuses what does not exist, and what is neither file nor directory.
 pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> {
@@ -55,6 +93,8 @@ pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> 
     }
     match Scheme::split(input) {
         Some((Scheme::File, rest)) => return reading.file_url(rest),
+        Some((Scheme::Data, _)) => return reading.data(),
+        Some((Scheme::Stdin, "")) => return Ok(reading.declared(None, Source::Stdin)),
         Some((scheme, _)) => return Err(reading.refusal(&scheme)),
         None => {}
     }
@@ -77,7 +117,7 @@ pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, Attach
         Some((Scheme::File, rest)) => reading.file_url(rest),
         _ => parse_input(declaration, &place),
     }?;
-    Ok(Declared { declaration: Some(declaration.to_owned()), ..declared })
+    Ok(Declared { declaration: Some(declaration.to_owned()), is_trusted: false, ..declared })
 }
 
 /// Reads a declaration of a configuration file; its paths are relative to the workspace root.
@@ -86,12 +126,12 @@ pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, Attach
 /// a directory or glob outside the workspace that is `external:…/NAME/` or `external:…/NAME/PATTERN`.
 pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachError> {
     let place = Place { current_dir: place.root.clone(), ..place.clone() };
-    let mut declared = parse_input(input, &place)?;
+    let mut declared = Declared { is_trusted: false, ..parse_input(input, &place)? };
     if declared.declaration.is_none() {
         let (directory, pattern) = match &declared.source {
             Source::Path(directory) => (directory, ""),
             Source::Glob(glob) => (&glob.base, glob.pattern.as_str()),
-            Source::Exclude(_) => return Ok(declared),
+            _ => return Ok(declared),
         };
         let not_utf8 = |_| AttachError::NotUtf8 { input: input.to_owned(), path: directory.clone() };
         declared.declaration = Some(format!("{}/{pattern}", place.external(directory).map_err(not_utf8)?));

@@ -57,9 +57,11 @@ pub enum AttachError {
         /// What was asked for.
         input: String,
     },
-    /// An `external:` URI names a snapshot.
-    #[error("attach {input:?}: an external: URI names a snapshot, not a path; attach the file itself again")]
-    External {
+    /// A stored URI names a snapshot.
+    #[error(
+        "attach {input:?}: it names a snapshot, which can't be read again; attach what it is of once more"
+    )]
+    Snapshot {
         /// What was asked for.
         input: String,
     },
@@ -170,13 +172,43 @@ pub enum AttachError {
         /// The file.
         path: PathBuf,
     },
+    /// A URL does not say what it has to.
+    #[error("attach {input:?}: {reason}")]
+    Malformed {
+        /// What was asked for.
+        input: String,
+        /// In what way it is malformed.
+        reason: String,
+    },
+    /// Content that is not a file's is longer than allowed.
+    #[error(
+        "attach {input:?}: it is longer than the {limit} bytes that conversation.attachment.max_bytes allows"
+    )]
+    TooLong {
+        /// What was asked for.
+        input: String,
+        /// The most it may have.
+        limit: u64,
+    },
+    /// Standard input can't be read.
+    #[error("attach stdin")]
+    Stdin {
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// Nothing is piped in.
+    #[error("attach stdin: there is nothing in it")]
+    EmptyStdin,
+    /// The person interrupted.
+    #[error("attach anything: interrupted")]
+    Interrupted,
     /// The content could not be kept.
-    #[error("attach {input:?}: keep the content of {path:?}")]
+    #[error("attach {input:?}: keep the content of {of:?}")]
     Store {
         /// What was asked for.
         input: String,
-        /// The file.
-        path: PathBuf,
+        /// The file or URI.
+        of: String,
         /// Why it failed.
         source: Box<dyn Error + Send + Sync>,
     },
@@ -219,10 +251,15 @@ impl AttachError {
             | Self::AllIgnored { .. }
             | Self::AllExcluded { .. }
             | Self::TooLarge { .. }
+            | Self::TooLong { .. }
+            | Self::Stdin { .. }
+            | Self::EmptyStdin
             | Self::Changing { .. } => true,
             Self::Empty
             | Self::NoHome { .. }
-            | Self::External { .. }
+            | Self::Snapshot { .. }
+            | Self::Malformed { .. }
+            | Self::Interrupted
             | Self::Unsupported { .. }
             | Self::Url { .. }
             | Self::InvalidGlob { .. }

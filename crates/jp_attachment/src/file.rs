@@ -1,7 +1,5 @@
 mod ignored;
 mod inspect;
-mod mime;
-mod parallel;
 mod plan;
 mod read;
 mod walk;
@@ -69,7 +67,7 @@ type Tolerated<T> = Result<T, AttachError>;
 
 impl Unavailable {
     /// Lets an error stand for a value where it may, and fails with it otherwise.
-    fn tolerate<T>(self, result: Result<T, AttachError>) -> Result<Tolerated<T>, AttachError> {
+    pub(crate) fn tolerate<T>(self, result: Result<T, AttachError>) -> Result<Tolerated<T>, AttachError> {
         match (self, result) {
             (Self::Skip, Err(error)) if error.is_unavailable() => Ok(Err(error)),
             (_, Err(error)) => Err(error),
@@ -95,15 +93,15 @@ fn assemble(
             Err(error) => resolved.notices.push(Notice::Skipped(error)),
         }
     }
-    for (declared, given) in declared.iter().zip(plan.given) {
+    for (index, (declared, given)) in declared.iter().zip(plan.given).enumerate() {
         let Some(given) = given else { continue };
         match &declared.declaration {
-            Some(declaration) => resolved.deliver(declaration, &given, &indexes),
+            Some(declaration) => resolved.deliver(index, declaration, &given, &indexes),
             None => {
                 for file in given {
                     let declaration = context.place.declaration(&paths[file]);
                     let declaration = declaration.expect("a planned path is UTF-8: it has a URI");
-                    resolved.deliver(&declaration, &[file], &indexes);
+                    resolved.deliver(index, &declaration, &[file], &indexes);
                 }
             }
         }
@@ -127,11 +125,11 @@ impl Resolved {
     }
 
     /// Records what a declaration gave, unless all of it was skipped.
-    fn deliver(&mut self, declaration: &str, given: &[usize], indexes: &[Option<usize>]) {
+    fn deliver(&mut self, declared: usize, declaration: &str, given: &[usize], indexes: &[Option<usize>]) {
         let resources: Vec<usize> = given.iter().filter_map(|&file| indexes[file]).collect();
         if resources.is_empty() && !given.is_empty() {
             return;
         }
-        self.delivered.push(Delivered { declaration: declaration.to_owned(), resources });
+        self.delivered.push(Delivered { declared, declaration: declaration.to_owned(), resources });
     }
 }

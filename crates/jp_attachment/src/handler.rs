@@ -1,6 +1,11 @@
-use std::{num::NonZeroUsize, thread, time::SystemTime};
+use std::{
+    num::NonZeroUsize,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, SystemTime},
+};
 
-use crate::{AttachError, ContentStore, Declared, Place, Resolved};
+use crate::{AttachError, ContentStore, Declared, Place, Progress, Resolved};
 
 /// Resolves the declarations of some URI schemes; holds no state.
 pub trait Handler {
@@ -32,8 +37,12 @@ pub struct Context<'a> {
     pub unavailable: Unavailable,
     /// How many threads read files.
     pub workers: NonZeroUsize,
-    /// Is told after each file, on the thread that read it.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// How long one page or command may take.
+    pub timeout: Duration,
+    /// Counts what is done.
+    pub progress: Option<&'a Progress>,
+    /// Ends what takes time, once set.
+    pub cancelled: Option<&'a AtomicBool>,
 }
 
 /// How much may be attached with one command.
@@ -57,19 +66,6 @@ pub enum Unavailable {
     Skip,
 }
 
-/// How far resolving is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
-    /// Files that are done.
-    pub files_done: usize,
-    /// Files in all.
-    pub files: usize,
-    /// Bytes that are done.
-    pub bytes_done: u64,
-    /// Bytes in all.
-    pub bytes: u64,
-}
-
 impl<'a> Context<'a> {
     /// Makes a context with the default limits, that fails where something is unavailable.
     ///
@@ -84,7 +80,19 @@ impl<'a> Context<'a> {
             unavailable: Unavailable::default(),
             workers: thread::available_parallelism()
                 .map_or(NonZeroUsize::MIN, |processors| processors.min(four)),
+            timeout: Duration::from_secs(60),
             progress: None,
+            cancelled: None,
+        }
+    }
+}
+
+impl Context<'_> {
+    /// Fails once the person has interrupted.
+    pub(crate) fn check_cancelled(&self) -> Result<(), AttachError> {
+        match self.cancelled {
+            Some(cancelled) if cancelled.load(Ordering::Relaxed) => Err(AttachError::Interrupted),
+            _ => Ok(()),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! In two steps. [`parse_input`] reads what was typed and [`parse_stored`] what an earlier command or
 //! a configuration declared: both give a [`Declared`], which knows the form that is stored and good on
 //! every machine, and what it stands for on this one. [`resolve`] turns declarations into [`Resolved`]
-//! resources, one [`Handler`] a scheme; at the moment that is [`FileHandler`].
+//! resources, one [`Handler`] a scheme.
 //!
 //! Content never leaves through a return value: a [`ContentStore`] takes it, file by file, and may know
 //! an unchanged file without its being read. What can't be attached is an [`AttachError`] that names it;
@@ -53,34 +53,38 @@
 //! # }
 //! ```
 
+mod classify;
+mod data;
 mod declare;
 mod error;
 mod exclude;
 mod file;
 mod glob;
 mod handler;
+mod keep;
+mod parallel;
 mod place;
+mod progress;
+mod resolve;
 mod resolved;
 mod scheme;
 mod special;
+mod stdin;
 mod store;
 
-pub use declare::{Declared, Source, parse_configured, parse_input, parse_stored, possible_declarations};
+pub use data::DataHandler;
+pub use declare::{
+    Declared, Reach, Source, parse_configured, parse_input, parse_stored, possible_declarations,
+};
 pub use error::{AttachError, IgnoreRule, SpecialFile};
 pub use exclude::Exclude;
 pub use file::FileHandler;
 pub use glob::Glob;
-pub use handler::{Context, Handler, Limits, Progress, Unavailable};
+pub use handler::{Context, Handler, Limits, Unavailable};
 pub use place::{ExternalKey, Place, canonical_path};
+pub use progress::{Counts, Progress};
+pub use resolve::resolve;
 pub use resolved::{Delivered, Notice, Resolved, Totals};
 pub use scheme::Scheme;
+pub use stdin::StdinHandler;
 pub use store::{ContentStore, FileStamp, Known};
-
-/// Resolves declarations and excludes, each with the handler of its scheme.
-///
-/// All or nothing, unless [`Unavailable::Skip`]: what does not exist, limits that the sizes pass, and
-/// what can't be read, each in declared order, is an error, the first two before any file is read.
-/// Refuses excludes without anything to exclude from.
-pub fn resolve(declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
-    FileHandler.resolve(declared, context)
-}

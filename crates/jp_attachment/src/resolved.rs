@@ -24,6 +24,8 @@ pub struct Resolved {
 /// Which resources a declaration gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivered {
+    /// Which of the declarations it is, counted from 0.
+    pub declared: usize,
     /// The stored form. A directory or glob outside the workspace becomes one for each file.
     pub declaration: String,
     /// Indexes of the resources. A file that two declarations give is in both.

@@ -30,6 +30,7 @@ impl Scheme {
     #[must_use]
     pub fn split(input: &str) -> Option<(Self, &str)> {
         if input == "-" {
+            // As good as `stdin:`.
             return Some((Self::Stdin, ""));
         }
         let (name, rest) = input.split_once(':')?;
@@ -48,6 +49,7 @@ impl Scheme {
             "cmd" => Self::Command,
             "bear" => Self::Bear,
             "clip" => Self::Clipboard,
+            "stdin" => Self::Stdin,
             _ if name.starts_with("mcp+") => Self::Mcp,
             _ => Self::Unknown(name.to_owned()),
         }
@@ -71,7 +73,7 @@ impl Scheme {
 
     /// Lists what can be attached.
     pub(crate) fn supported() -> &'static str {
-        "a path, a directory, a glob or a file: URL"
+        "a path, a directory, a glob, a file: or data: URL, or - for stdin"
     }
 }
 

@@ -86,7 +86,7 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         ("fifo", vec!["named pipe"]),
         ("loop", vec!["loop"]),
         ("https://example.com/", vec!["http:", "not supported"]),
-        ("external:00/x", vec!["attach the file itself again"]),
+        ("external:00/x", vec!["attach what it is of once more"]),
         ("!ok.txt", vec!["exclude"]),
     ] {
         let run = sandbox.jp(&["q", "--new", "-a", "ok.txt", "-a", input, "what?"]);

@@ -30,10 +30,13 @@ impl Declaration {
         query.is_some_and(|(_, query)| query.split('&').any(|parameter| parameter == "exclude"))
     }
 
-    /// Returns whether the declaration names a file outside the workspace, which can't be resolved again.
+    /// Returns whether the declaration names a snapshot, of which nothing says where it is from: a file
+    /// outside the workspace, what was piped in, a clipboard, a long `data:` URL.
     #[must_use]
-    pub fn is_external(&self) -> bool {
-        self.0.starts_with("external:")
+    pub fn names_snapshot(&self) -> bool {
+        let is_hashed_data = self.0.starts_with("data:")
+            && self.0.strip_suffix(',').is_some_and(|header| header.contains(";sha256="));
+        is_hashed_data || ["external:", "stdin:", "clip:"].iter().any(|scheme| self.0.starts_with(scheme))
     }
 
     /// Reads a declaration of a configuration: a URL, or a table `{type, path, params}`.

@@ -55,7 +55,7 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
         if typed.contains(&declaration) || declaration.is_exclude() {
             continue;
         }
-        if !declaration.is_external() {
+        if !declaration.names_snapshot() {
             plan.resolve.push(declaration);
         } else if let Some(snapshot) = snapshots.get(declaration.as_str()) {
             let snapshot = (*snapshot).clone();

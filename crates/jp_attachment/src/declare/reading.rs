@@ -7,7 +7,7 @@ use jp_resource::uri::percent_decode;
 
 use super::{Declared, Source};
 use crate::{
-    AttachError, Exclude, Glob, Place, Scheme, canonical_path,
+    AttachError, Exclude, Glob, Place, Scheme, canonical_path, data,
     glob::{self, escape, has_wildcard},
     place::{encode_literal, normalized, slashed},
     special::special_file,
@@ -153,11 +153,18 @@ impl Reading<'_> {
         Err(failure.unwrap_or(AttachError::Empty))
     }
 
+    /// Declares the content of a `data:` URL.
+    pub(super) fn data(&self) -> Result<Declared, AttachError> {
+        let declaration = data::declaration(self.input)?;
+        let declared = self.declared(declaration, Source::Data(self.input.to_owned()));
+        Ok(Declared { input: data::shown(self.input), ..declared })
+    }
+
     /// Says why there is no handler for `scheme`.
     pub(super) fn refusal(&self, scheme: &Scheme) -> AttachError {
         let input = self.input.to_owned();
         match scheme {
-            Scheme::External => AttachError::External { input },
+            Scheme::External | Scheme::Stdin | Scheme::Clipboard => AttachError::Snapshot { input },
             scheme => AttachError::Unsupported { input, scheme: scheme.shown() },
         }
     }
@@ -248,8 +255,8 @@ impl Reading<'_> {
         })
     }
 
-    fn declared(&self, declaration: Option<String>, source: Source) -> Declared {
-        Declared { input: self.input.to_owned(), declaration, source, link_out: None }
+    pub(super) fn declared(&self, declaration: Option<String>, source: Source) -> Declared {
+        Declared { input: self.input.to_owned(), declaration, source, is_trusted: true, link_out: None }
     }
 
     fn io(&self, action: &'static str, path: &Path, error: io::Error) -> AttachError {

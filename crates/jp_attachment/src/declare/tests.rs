@@ -139,7 +139,7 @@ fn older_absolute_declarations_are_relative_to_the_workspace() {
     assert_eq!(declared.source, Source::Path(world.outer.join("beside/x.rs")));
     let Source::Glob(glob) = parse_stored("file:///src/*.rs", &world.place).unwrap().source else { panic!() };
     assert_eq!(glob.base, world.place.root.join("src"));
-    assert!(matches!(parse_stored("external:abc/x", &world.place), Err(AttachError::External { .. })));
+    assert!(matches!(parse_stored("external:abc/x", &world.place), Err(AttachError::Snapshot { .. })));
 }
 
 #[test]
@@ -159,16 +159,17 @@ fn mistakes_are_named() {
         ("!/", "attach an empty name"),
         (
             "external:abc/x",
-            r#"attach "external:abc/x": an external: URI names a snapshot, not a path; attach the file itself again"#,
+            r#"attach "external:abc/x": it names a snapshot, which can't be read again; attach what it is of once more"#,
         ),
         (
-            "https://example.com",
-            r#"attach "https://example.com": `http:` is not supported; what can be attached is a path, a directory, a glob or a file: URL"#,
+            "gopher://example.com",
+            r#"attach "gopher://example.com": `gopher:` is not supported; what can be attached is a path, a directory, a glob, a file: or data: URL, or - for stdin"#,
         ),
         (
-            "-",
-            r#"attach "-": `-` is not supported; what can be attached is a path, a directory, a glob or a file: URL"#,
+            "stdin:abc",
+            r#"attach "stdin:abc": it names a snapshot, which can't be read again; attach what it is of once more"#,
         ),
+        ("data:x", r#"attach "data:x": a data: URL is `data:TYPE[;base64],DATA`"#),
     ];
     for (input, message) in table {
         assert_eq!(world.error(input), message, "{input:?}");

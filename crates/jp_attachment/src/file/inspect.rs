@@ -4,8 +4,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Tolerated, parallel, plan::Planned};
-use crate::{AttachError, Context, Declared, FileStamp, special::special_file};
+use super::{Tolerated, plan::Planned};
+use crate::{AttachError, Context, Declared, FileStamp, parallel, special::special_file};
 
 /// Looks at each file: one system call a file.
 pub(super) fn inspect(

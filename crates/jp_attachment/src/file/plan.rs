@@ -51,13 +51,14 @@ struct Planner<'a> {
 impl Planner<'_> {
     fn declared(&mut self, index: usize, declared: &Declared) -> Result<Option<Vec<usize>>, AttachError> {
         let files = match &declared.source {
-            Source::Exclude(_) => return Ok(None),
             Source::Glob(glob) => self.walk(index, declared, &glob.base, Some(glob)),
             Source::Path(path) => match std::fs::metadata(path) {
                 Ok(found) if found.is_dir() => self.walk(index, declared, path, None),
                 Ok(_) => self.file(index, declared, path).map(Some),
                 Err(error) => Err(AttachError::io(&declared.input, "look at", path, error)),
             },
+            // The rest is for other handlers; an exclude gives nothing.
+            _ => return Ok(None),
         }?;
         self.notices.extend(declared.link_out.as_ref().map(|name| {
             let (name, uri) = (name.clone(), declared.declaration.clone());
@@ -127,7 +128,7 @@ impl Source {
     fn as_exclude(&self) -> Option<&Exclude> {
         match self {
             Self::Exclude(exclude) => Some(exclude),
-            Self::Path(_) | Self::Glob(_) => None,
+            _ => None,
         }
     }
 }

@@ -2,14 +2,13 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Read},
     path::Path,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use jiff::Timestamp;
 use jp_resource::{BlobRef, ResourceContent};
 
-use super::{Tolerated, inspect, mime, parallel, plan::Planned};
-use crate::{AttachError, Context, Declared, FileStamp, Progress};
+use super::{Tolerated, inspect, plan::Planned};
+use crate::{AttachError, Context, Declared, FileStamp, classify::classify, parallel};
 
 /// How often a file is read again that changed while it was read.
 const RETRIES: usize = 3;
@@ -31,11 +30,17 @@ pub(super) fn read(
 ) -> Result<Vec<Tolerated<Kept>>, AttachError> {
     let readable: Vec<(&Planned, &FileStamp)> =
         files.iter().zip(&stamps).filter_map(|(file, stamp)| Some((file, stamp.as_ref().ok()?))).collect();
-    let meter = Meter::new(&readable, context);
+    if let Some(progress) = context.progress {
+        progress.expect(readable.len(), readable.iter().map(|(_, stamp)| stamp.size).sum());
+    }
     let work = |buffer: &mut Vec<u8>, (file, stamp): &(&Planned, &FileStamp)| {
         let reader = Reader { file, input: &declared[file.declared].input, context };
+        context.check_cancelled()?;
         let kept = reader.known_or_read(stamp, buffer);
-        meter.advance(stamp.size);
+        if let Some(progress) = context.progress {
+            progress.read(stamp.size);
+            progress.finish();
+        }
         context.unavailable.tolerate(kept)
     };
     let mut kept = parallel::map(&readable, context.workers, Vec::new, work)?.into_iter();
@@ -76,7 +81,7 @@ impl Reader<'_> {
 
     /// Hands the content over, and gives `buffer` its memory back.
     fn keep(&self, stamp: &FileStamp, buffer: &mut Vec<u8>) -> Result<Kept, AttachError> {
-        let (content, mime_type) = mime::classify(std::mem::take(buffer), &self.file.identity.name);
+        let (content, mime_type) = classify(std::mem::take(buffer), &self.file.identity.name);
         let remembered = inspect::is_settled(stamp, self.context.now).then_some(stamp);
         let blob = self.context.store.keep(&content, mime_type, remembered);
         *buffer = match content {
@@ -85,7 +90,7 @@ impl Reader<'_> {
         };
         let failure = |source| AttachError::Store {
             input: self.input.to_owned(),
-            path: self.file.path.clone(),
+            of: self.file.path.to_string_lossy().into_owned(),
             source,
         };
         Ok(Kept {
@@ -145,29 +150,6 @@ fn open(path: &Path) -> io::Result<File> {
 fn last_modified(stamp: &FileStamp) -> Option<String> {
     let seconds = i64::try_from(stamp.mtime_ns.div_euclid(1_000_000_000)).ok()?;
     Timestamp::from_second(seconds).ok().map(|time| time.to_string())
-}
-
-/// Counts what is done.
-struct Meter<'a> {
-    context: &'a Context<'a>,
-    all: Progress,
-    files: AtomicUsize,
-    bytes: AtomicU64,
-}
-
-impl<'a> Meter<'a> {
-    fn new(readable: &[(&Planned, &FileStamp)], context: &'a Context<'a>) -> Self {
-        let bytes = readable.iter().map(|(_, stamp)| stamp.size).sum();
-        let all = Progress { files: readable.len(), bytes, ..Progress::default() };
-        Self { context, all, files: AtomicUsize::new(0), bytes: AtomicU64::new(0) }
-    }
-
-    fn advance(&self, size: u64) {
-        let Some(report) = self.context.progress else { return };
-        let files_done = self.files.fetch_add(1, Ordering::Relaxed) + 1;
-        let bytes_done = self.bytes.fetch_add(size, Ordering::Relaxed) + size;
-        report(Progress { files_done, bytes_done, ..self.all });
-    }
 }
 
 #[cfg(test)]

@@ -3,16 +3,15 @@
 use std::{
     fs,
     io::Write,
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 use super::support::{World, link, names, pipe};
-use jp_attachment::{AttachError, Context, Delivered, Limits, Place, Unavailable, parse_stored, resolve};
+use jp_attachment::{
+    AttachError, Context, Counts, Delivered, Limits, Place, Progress, Unavailable, parse_stored, resolve,
+};
 
 const STRANGE: [&str; 9] =
     ["a b", "#1", "100%", "%41", "it's \"quoted\"", "🦀 ferris", "line\nbreak", "?*[x]{y}", "e\u{301}é"];
@@ -53,17 +52,18 @@ fn each_file_is_attached_once_and_belongs_to_every_declaration() {
     link("d/b", world.root.join("link"));
     let resolved = world.attach(&["d/c", "link", "d", "d/../a", "d/c"]).unwrap();
     assert_eq!(names(&resolved), ["d/c", "d/b", "a"]);
-    let delivered = |declaration: &str, resources: &[usize]| Delivered {
+    let delivered = |declared, declaration: &str, resources: &[usize]| Delivered {
+        declared,
         declaration: declaration.into(),
         resources: resources.to_vec(),
     };
     assert_eq!(
         resolved.delivered,
         [
-            delivered("file:d/c", &[0]),
-            delivered("file:d/b", &[1]),
-            delivered("file:d/", &[1, 0]),
-            delivered("file:a", &[2])
+            delivered(0, "file:d/c", &[0]),
+            delivered(1, "file:d/b", &[1]),
+            delivered(2, "file:d/", &[1, 0]),
+            delivered(3, "file:a", &[2])
         ]
     );
 }
@@ -211,7 +211,10 @@ fn file_that_vanished_since_it_was_declared_is_missing() {
     assert_eq!(world.shorten(&error), r#"attach "a": "OUTER/workspace/a" does not exist"#);
     let skipping = Context { unavailable: Unavailable::Skip, ..world.context() };
     let resolved = resolve(&declared, &skipping).unwrap();
-    assert_eq!(resolved.delivered, [Delivered { declaration: "file:b".into(), resources: vec![0] }]);
+    assert_eq!(
+        resolved.delivered,
+        [Delivered { declared: 1, declaration: "file:b".into(), resources: vec![0] }]
+    );
     assert_eq!(
         world.notices(&resolved),
         [r#"skipped: failed to attach "a": "OUTER/workspace/a" does not exist"#]
@@ -258,14 +261,50 @@ fn changing_file_is_read_whole_or_refused() {
 #[test]
 fn progress_reaches_the_end() {
     let world = World::new(&["a", "b", "c"]);
-    let reports = Mutex::new(Vec::new());
-    let report = |progress| reports.lock().unwrap().push(progress);
-    let context = Context { progress: Some(&report), ..world.context() };
-    resolve(&world.declare(&["."]).unwrap(), &context).unwrap();
-    let reports = reports.into_inner().unwrap();
-    assert_eq!(reports.len(), 3);
-    assert!(reports.iter().any(|progress| (progress.files_done, progress.files) == (3, 3)));
-    assert!(reports.iter().any(|progress| (progress.bytes_done, progress.bytes) == (3, 3)));
+    let progress = Progress::default();
+    let context = Context { progress: Some(&progress), ..world.context() };
+    resolve(&world.declare(&[".", "data:,four"]).unwrap(), &context).unwrap();
+    assert_eq!(progress.counts(), Counts { items_done: 4, items: 4, bytes_done: 7, bytes: 7 });
+}
+
+#[test]
+fn results_of_all_handlers_are_in_declared_order() {
+    let world = World::new(&["a", "d/b"]);
+    let resolved = world.attach(&["data:,1", "a", "data:,2", "d", "data:,1"]).unwrap();
+    assert_eq!(names(&resolved), ["data:,1", "a", "data:,2", "d/b"]);
+    let delivered: Vec<_> = resolved
+        .delivered
+        .iter()
+        .map(|one| (one.declared, one.declaration.as_str(), &one.resources[..]))
+        .collect();
+    let expected: [(usize, &str, &[usize]); 5] = [
+        (0, "data:,1", &[0]),
+        (1, "file:a", &[1]),
+        (2, "data:,2", &[2]),
+        (3, "file:d/", &[3]),
+        (4, "data:,1", &[0]),
+    ];
+    assert_eq!(delivered, expected);
+}
+
+#[test]
+fn one_failure_fails_all_unless_it_is_tolerated() {
+    let world = World::new(&["a", "b"]);
+    let declared = world.declare(&["data:,1", "b", "a"]).unwrap();
+    fs::remove_file(world.root.join("b")).unwrap();
+    assert!(matches!(resolve(&declared, &world.context()), Err(AttachError::Missing { .. })));
+    let skipping = Context { unavailable: Unavailable::Skip, ..world.context() };
+    assert_eq!(names(&resolve(&declared, &skipping).unwrap()), ["data:,1", "a"]);
+}
+
+#[test]
+fn limits_hold_for_what_all_handlers_give_together() {
+    let world = World::new(&["four"]);
+    let limits = Limits { max_total_bytes: 7, max_bytes: 4, ..Limits::default() };
+    let context = Context { limits, ..world.context() };
+    let error = |inputs: &[&str]| resolve(&world.declare(inputs).unwrap(), &context).unwrap_err();
+    assert!(matches!(error(&["four", "data:,more"]), AttachError::TooManyBytes { files: 2, size: 8, .. }));
+    assert!(matches!(error(&["data:,large"]), AttachError::TooLong { limit: 4, .. }));
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let keeper = Keeper { batch: &batch, stamps: &stamps };
     let resolving = resolving(&config, &place, &keeper, false);
     let is_outside = |declared: &Declared| {
-        declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).is_external())
+        declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).names_snapshot())
     };
     let declared = parse(context, paths, &place, resolving.unavailable).map_err(without_skipping)?;
     let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_outside);

@@ -2,7 +2,9 @@
 
 use std::{collections::HashMap, num::NonZeroUsize, path::PathBuf, time::SystemTime};
 
-use jp_attachment::{ContentStore, Declared, ExternalKey, Limits, Place, Unavailable, parse_configured};
+use jp_attachment::{
+    ContentStore, Declared, ExternalKey, Limits, Place, Reach, Unavailable, parse_configured,
+};
 use jp_config::{Layer, Resolved};
 use jp_conversation::Declaration;
 
@@ -35,11 +37,13 @@ pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured,
         let stored =
             declared.as_ref().and_then(|declared| declared.declaration.as_deref()).map(Declaration::new);
         let declaration = stored.unwrap_or_else(|| text.clone());
-        if declaration.is_external() && !is_persons {
+        let reach = declared.as_ref().map(|declared| declared.source.reach(place));
+        if reach == Some(Reach::Machine) && !is_persons {
             configured.refused.push(text.to_string());
             continue;
         }
-        configured.sources.extend(declared.map(|declared| (declaration.clone(), declared)));
+        let trusted = |declared| Declared { is_trusted: is_persons, ..declared };
+        configured.sources.extend(declared.map(|declared| (declaration.clone(), trusted(declared))));
         configured.declarations.push(declaration);
     }
     Ok(configured)

@@ -3,8 +3,8 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use jp_attachment::{
-    AttachError, ContentStore, Declared, FileStamp, Known, Notice, Place, Resolved, Source, Unavailable,
-    parse_input, parse_stored,
+    AttachError, ContentStore, Declared, FileStamp, Known, Notice, Place, Reach, Resolved, Source,
+    Unavailable, parse_input, parse_stored,
 };
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
 use jp_resource::{BlobRef, ResourceContent, Snapshot};
@@ -107,7 +107,9 @@ fn parse_earlier(
             continue;
         }
         match parse_stored(declaration.as_str(), resolving.place) {
-            Ok(declared) if is_outside(&declared, resolving.place) => refused(context, declaration.as_str()),
+            Ok(declared) if declared.source.reach(resolving.place) == Reach::Machine => {
+                refused(context, declaration.as_str());
+            }
             Ok(declared) => pending.push(declared),
             Err(error) if resolving.unavailable == Unavailable::Skip => skipped(context, &error),
             Err(error) => {
@@ -122,15 +124,6 @@ fn parse_earlier(
         failure.message.push_str(&format!(" (and {} more that can't be attached)", failed.len() - 1));
     }
     Err(earlier.advise(failure, &failed))
-}
-
-/// Returns whether a stored declaration reaches out of the workspace: by `..`, an absolute path or a link.
-fn is_outside(declared: &Declared, place: &Place) -> bool {
-    match &declared.source {
-        Source::Path(path) => !path.starts_with(&place.root),
-        Source::Glob(glob) => !glob.base.starts_with(&place.root),
-        Source::Exclude(_) => false,
-    }
 }
 
 /// Says that a file outside the workspace is not attached because of what came with the workspace.

@@ -8,7 +8,7 @@ use std::{
 ///
 /// The results are in the items' order, and so is the error: it is the one of the first item that fails.
 /// Items after one that failed may be left out.
-pub(super) fn map<T: Sync, S, R: Send, E: Send>(
+pub(crate) fn map<T: Sync, S, R: Send, E: Send>(
     items: &[T],
     workers: NonZeroUsize,
     state: impl Fn() -> S + Sync,

@@ -1,0 +1,59 @@
+use std::io::Read as _;
+
+use jp_resource::{Resource, ResourceContent};
+
+use crate::{AttachError, Context, Declared, Handler, Resolved, classify::classify, keep::assemble};
+
+/// Resolves `-` to what is piped into the command.
+///
+/// The URI is `stdin:` with the checksum of the content. It names a snapshot: nothing reads it again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StdinHandler;
+
+impl Handler for StdinHandler {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["stdin"]
+    }
+
+    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
+        match declaration {
+            "-" | "stdin:" => Ok(()),
+            _ => Err(AttachError::Snapshot { input: declaration.to_owned() }),
+        }
+    }
+
+    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
+        let Some(first) = declared.first() else { return Ok(Resolved::default()) };
+        let given = read(context).map_err(|source| AttachError::Stdin { source });
+        let given = given.and_then(|bytes| {
+            let size = bytes.len() as u64;
+            let limit = context.limits.max_bytes;
+            if size > limit {
+                return Err(AttachError::TooLong { input: first.input.clone(), limit });
+            }
+            if bytes.is_empty() {
+                return Err(AttachError::EmptyStdin);
+            }
+            context.keep(first, resource(bytes)).map(|kept| vec![kept])
+        });
+        assemble(&declared[..1], vec![given], context)
+    }
+}
+
+/// Reads to the end, and one byte more than is allowed at most.
+fn read(context: &Context<'_>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(context.limits.max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn resource(bytes: Vec<u8>) -> Resource {
+    let (content, mime_type) = classify(bytes, "stdin");
+    snapshot("stdin", content).with_mime_type(mime_type).with_name("stdin")
+}
+
+/// Makes a resource whose URI is a scheme and the checksum of its content.
+pub(crate) fn snapshot(scheme: &str, content: ResourceContent) -> Resource {
+    let checksum = content.blob_ref().checksum;
+    Resource::new(format!("{scheme}:{checksum}"), content)
+}
