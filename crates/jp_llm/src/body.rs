@@ -71,8 +71,9 @@ impl Chunks {
     fn read(&mut self) -> io::Result<Vec<u8>> {
         let mut file = self.body.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(self.position))?;
-        let mut chunk = Vec::with_capacity(CHUNK);
-        (&mut *file).take(CHUNK as u64).read_to_end(&mut chunk)?;
+        let left = self.body.len - self.position;
+        let mut chunk = vec![0; usize::try_from(left).unwrap_or(CHUNK).min(CHUNK)];
+        file.read_exact(&mut chunk)?;
         self.position += chunk.len() as u64;
         Ok(chunk)
     }

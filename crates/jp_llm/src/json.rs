@@ -2,96 +2,69 @@
 
 use std::io::{self, Write};
 
-/// Writes one JSON string (RFC 8259 §7), whose text `fill` writes as UTF-8 in any pieces.
+/// Writes one JSON string (RFC 8259 §7), whose text `fill` pushes in any pieces.
 pub(crate) fn write_string<E: From<io::Error>>(
     out: &mut dyn Write,
-    fill: impl FnOnce(&mut dyn Write) -> Result<(), E>,
+    fill: impl FnOnce(&mut JsonText<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     out.write_all(b"\"")?;
-    fill(&mut Escape(out))?;
+    fill(&mut JsonText { out, escaped: Vec::new() })?;
     out.write_all(b"\"")?;
     Ok(())
 }
 
-/// Escapes what may not stand in a JSON string; bytes above ASCII pass, so pieces may split characters.
-struct Escape<'w>(&'w mut dyn Write);
+/// The inside of a JSON string: escapes what may not stand there.
+pub(crate) struct JsonText<'w> {
+    out: &'w mut dyn Write,
+    /// A chunk with quotes around it, kept for its memory.
+    escaped: Vec<u8>,
+}
 
-impl Write for Escape<'_> {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        let mut escaped = [0; CHUNK * LONGEST + 1];
-        for chunk in text.chunks(CHUNK) {
-            let length = escape(chunk, &mut escaped);
-            self.0.write_all(&escaped[..length])?;
+/// Small: six times as much is reserved for what is escaped, and it should stay in the cache.
+const CHUNK: usize = 8 << 10;
+
+impl JsonText<'_> {
+    /// Writes the next piece of the text.
+    pub(crate) fn push(&mut self, text: &str) -> io::Result<()> {
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (chunk, after) = split_chunk(rest);
+            self.escaped.clear();
+            json_escape_simd::escape_into(chunk, &mut self.escaped);
+            self.out.write_all(&self.escaped[1..self.escaped.len() - 1])?;
+            rest = after;
         }
-        Ok(text.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        Ok(())
     }
 }
 
-/// Small: the buffer for it is cleared for every piece, and most pieces are.
-const CHUNK: usize = 256;
-const LONGEST: usize = "\\u0000".len();
-
-/// What stands for a byte: the first of the pair, or both; nothing yet for a control character.
-#[derive(Clone, Copy)]
-struct Escaped {
-    pair: [u8; 2],
-    length: u8,
-}
-
-const ESCAPED: [Escaped; 256] = {
-    let mut table = [Escaped { pair: [0; 2], length: 0 }; 256];
-    let mut byte = 0x20;
-    while byte < 256 {
-        table[byte] = Escaped { pair: [byte as u8, 0], length: 1 };
-        byte += 1;
-    }
-    let letters = [(b'\n', b'n'), (b'\t', b't'), (b'\r', b'r'), (b'"', b'"'), (b'\\', b'\\')];
-    let mut index = 0;
-    while index < letters.len() {
-        let (byte, letter) = letters[index];
-        table[byte as usize] = Escaped { pair: [b'\\', letter], length: 2 };
-        index += 1;
-    }
-    table
-};
-
-/// Writes `text` with its escapes to the start of `out`, and returns how long it is.
-///
-/// Without a branch on what a byte is: source text has something to escape in every line, and a 100 MB
-/// request is written while the person waits.
-fn escape(text: &[u8], out: &mut [u8]) -> usize {
-    let mut to = 0;
-    for byte in text {
-        let Escaped { pair, length } = ESCAPED[usize::from(*byte)];
-        if length == 0 {
-            out[to..to + LONGEST].copy_from_slice(format!("\\u{byte:04x}").as_bytes());
-            to += LONGEST;
-            continue;
-        }
-        out[to..to + 2].copy_from_slice(&pair);
-        to += usize::from(length);
-    }
-    to
+/// Cuts off as many whole characters as fit in a chunk.
+fn split_chunk(text: &str) -> (&str, &str) {
+    let longest = text.len().min(CHUNK);
+    let mut splits = (0..=longest).rev().filter_map(|end| text.split_at_checked(end));
+    splits.next().expect("a text can be split at its start")
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::{prelude::*, sample::Index};
 
     use super::*;
 
     proptest! {
         #[test]
-        fn string_reads_back_however_it_is_cut(text in "([\\x00-\\x7f]|(?s).){0,600}", cut in 0usize..600) {
-            let cut = cut.min(text.len());
+        fn string_reads_back_however_it_is_cut(
+            line in "([\\x00-\\x7f]|(?s).){0,600}",
+            lines in prop_oneof![Just(1), 2usize..60],
+            cut in any::<Index>(),
+        ) {
+            let text = line.repeat(lines);
+            let cuts: Vec<usize> = (0..=text.len()).filter(|end| text.is_char_boundary(*end)).collect();
+            let (start, end) = text.split_at(*cut.get(&cuts));
             let mut json = Vec::new();
             write_string::<io::Error>(&mut json, |out| {
-                out.write_all(&text.as_bytes()[..cut])?;
-                out.write_all(&text.as_bytes()[cut..])
+                out.push(start)?;
+                out.push(end)
             }).unwrap();
             prop_assert_eq!(serde_json::from_slice::<String>(&json).unwrap(), text);
         }

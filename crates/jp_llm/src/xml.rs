@@ -1,37 +1,47 @@
 //! Attached resources as text that a model can tell apart: `<resource uri="…">` … `</resource>`.
 
-use std::io::{self, Write};
+use std::io;
 
 use jp_resource::Resource;
+
+use crate::json::JsonText;
 
 /// Writes a resource with its text between the tags.
 ///
 /// A text that would close the tag early can't: `</resource`, in whatever case, is written
 /// `<\/resource`.
-pub(crate) fn write_text<C, T>(out: &mut dyn Write, resource: &Resource<C, T>, text: &str) -> io::Result<()> {
+pub(crate) fn write_text<C, T>(
+    out: &mut JsonText<'_>,
+    resource: &Resource<C, T>,
+    text: &str,
+) -> io::Result<()> {
     write_opening(out, resource)?;
-    out.write_all(b"\n")?;
+    out.push("\n")?;
     write_defused(out, text)?;
-    let newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    write!(out, "{newline}</resource>")
+    out.push(if text.is_empty() || text.ends_with('\n') { "" } else { "\n" })?;
+    out.push("</resource>")
 }
 
 /// Writes a resource that can't be shown, with a note in its place.
-pub(crate) fn write_note<C, T>(out: &mut dyn Write, resource: &Resource<C, T>, note: &str) -> io::Result<()> {
+pub(crate) fn write_note<C, T>(
+    out: &mut JsonText<'_>,
+    resource: &Resource<C, T>,
+    note: &str,
+) -> io::Result<()> {
     write_opening(out, resource)?;
     write_defused(out, note)?;
-    write!(out, "</resource>")
+    out.push("</resource>")
 }
 
-fn write_opening<C, T>(out: &mut dyn Write, resource: &Resource<C, T>) -> io::Result<()> {
-    write!(out, "<resource uri=\"{}\"", escape(&resource.uri))?;
+fn write_opening<C, T>(out: &mut JsonText<'_>, resource: &Resource<C, T>) -> io::Result<()> {
+    out.push(&format!("<resource uri=\"{}\"", escape(&resource.uri)))?;
     if let Some(name) = &resource.name {
-        write!(out, " name=\"{}\"", escape(name))?;
+        out.push(&format!(" name=\"{}\"", escape(name)))?;
     }
     if let Some(mime_type) = &resource.mime_type {
-        write!(out, " mimeType=\"{}\"", escape(mime_type))?;
+        out.push(&format!(" mimeType=\"{}\"", escape(mime_type)))?;
     }
-    out.write_all(b">")
+    out.push(">")
 }
 
 /// Escapes an attribute's value (XML 1.0 §2.4, §3.3.3).
@@ -50,14 +60,14 @@ fn escape(value: &str) -> String {
     escaped
 }
 
-fn write_defused(out: &mut dyn Write, text: &str) -> io::Result<()> {
+fn write_defused(out: &mut JsonText<'_>, text: &str) -> io::Result<()> {
     let mut rest = text;
     while let Some(index) = find_closing(rest) {
-        out.write_all(&rest.as_bytes()[..=index])?;
-        out.write_all(b"\\")?;
+        out.push(&rest[..=index])?;
+        out.push("\\")?;
         rest = &rest[index + 1..];
     }
-    out.write_all(rest.as_bytes())
+    out.push(rest)
 }
 
 fn find_closing(text: &str) -> Option<usize> {
@@ -73,11 +83,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::json::write_string;
 
     fn written(resource: &Resource<(), ()>, text: &str) -> String {
-        let mut out = Vec::new();
-        write_text(&mut out, resource, text).unwrap();
-        String::from_utf8(out).unwrap()
+        let mut json = Vec::new();
+        write_string(&mut json, |out| write_text(out, resource, text)).unwrap();
+        serde_json::from_slice(&json).unwrap()
     }
 
     #[test]

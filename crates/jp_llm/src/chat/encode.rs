@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Capabilities, Contents, Error, Note, Request,
-    json::write_string,
+    json::{JsonText, write_string},
     shown::{self, Shown},
     xml,
 };
@@ -178,7 +178,7 @@ impl Encoder<'_> {
         out.write_all(br#"{"role":"user","content":["#)?;
         if !request.content.is_empty() {
             separator.write(out)?;
-            write_text_part(out, |out| out.write_all(request.content.as_bytes()))?;
+            write_text_part(out, |out| out.push(&request.content))?;
         }
         for resource in &request.resources {
             separator.write(out)?;
@@ -217,7 +217,7 @@ impl Encoder<'_> {
         out.write_all(br#","content":"#)?;
         write_string(out, |out| match response {
             Some(response) => self.write_result(turn, call, response, out),
-            None => Ok(out.write_all(view::text_of_missing_result().as_bytes())?),
+            None => Ok(out.push(view::text_of_missing_result())?),
         })?;
         Ok(out.write_all(b"}")?)
     }
@@ -228,15 +228,16 @@ impl Encoder<'_> {
         turn: usize,
         call: &ToolCallRequest,
         response: &ToolCallResponse,
-        out: &mut dyn Write,
+        out: &mut JsonText<'_>,
     ) -> Result<(), Error> {
         if response.is_error {
-            out.write_all(ERROR_LINE.as_bytes())?;
+            out.push(ERROR_LINE)?;
         }
         let mut newline = "";
         for block in &response.content {
             let text = self.block_text(turn, call, block)?;
-            write!(out, "{newline}{text}")?;
+            out.push(newline)?;
+            out.push(&text)?;
             newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         }
         Ok(())
@@ -320,7 +321,7 @@ fn wire_call(call: &ToolCallRequest) -> Result<Call, Error> {
 
 fn write_text_part(
     out: &mut dyn Write,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    fill: impl FnOnce(&mut JsonText<'_>) -> io::Result<()>,
 ) -> Result<(), Error> {
     out.write_all(br#"{"type":"text","text":"#)?;
     write_string(out, fill)?;
