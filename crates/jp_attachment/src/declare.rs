@@ -49,6 +49,10 @@ pub enum Reach {
     Workspace,
     /// Other files of this machine, and what else on it is the person's own.
     Machine,
+    /// Other machines.
+    Network,
+    /// A program, which may do anything.
+    Program,
 }
 
 impl Source {

@@ -24,8 +24,7 @@ impl Handler for StdinHandler {
 
     fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
         let Some(first) = declared.first() else { return Ok(Resolved::default()) };
-        let given = read(context).map_err(|source| AttachError::Stdin { source });
-        let given = given.and_then(|bytes| {
+        let given = read(context).and_then(|bytes| {
             let size = bytes.len() as u64;
             let limit = context.limits.max_bytes;
             if size > limit {
@@ -41,10 +40,40 @@ impl Handler for StdinHandler {
 }
 
 /// Reads to the end, and one byte more than is allowed at most.
-fn read(context: &Context<'_>) -> std::io::Result<Vec<u8>> {
+fn read(context: &Context<'_>) -> Result<Vec<u8>, AttachError> {
+    let limit = context.limits.max_bytes.saturating_add(1);
     let mut bytes = Vec::new();
-    std::io::stdin().lock().take(context.limits.max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    let mut chunk = vec![0; 64 << 10];
+    while (bytes.len() as u64) < limit {
+        wait(context)?;
+        let length =
+            std::io::stdin().lock().read(&mut chunk).map_err(|source| AttachError::Stdin { source })?;
+        if length == 0 {
+            break;
+        }
+        bytes.extend_from_slice(&chunk[..length]);
+    }
     Ok(bytes)
+}
+
+/// Waits until there is something to read, or the person interrupts.
+#[cfg(unix)]
+fn wait(context: &Context<'_>) -> Result<(), AttachError> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let patience = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    loop {
+        context.check_cancelled()?;
+        match poll(&mut [PollFd::new(&std::io::stdin(), PollFlags::IN)], Some(&patience)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            // What is amiss with it, reading will say.
+            Ok(_) | Err(_) => return Ok(()),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn wait(context: &Context<'_>) -> Result<(), AttachError> {
+    context.check_cancelled()
 }
 
 fn resource(bytes: Vec<u8>) -> Resource {

@@ -97,8 +97,9 @@ pub(crate) struct Query {
     /// Start a new conversation
     #[arg(short, long, conflicts_with = "id")]
     pub(crate) new: bool,
-    /// Attach a file, a directory or a glob; `!PATTERN` excludes (repeat)
-    #[arg(short, long, value_name = "PATH", action = ArgAction::Append)]
+    /// Attach a file, a directory, a glob, a URL, a command's output (`cmd:git diff`), the clipboard
+    /// (`clip:`) or stdin (`-`); `!PATTERN` excludes (repeat)
+    #[arg(short, long, value_name = "PATH|URL", action = ArgAction::Append)]
     pub(crate) attach: Vec<String>,
     /// Ask this model
     #[arg(short, long, value_name = "PROVIDER/NAME")]
@@ -124,7 +125,7 @@ pub(crate) struct Query {
 pub(crate) enum Attachment {
     /// Attach from the next message on
     Add {
-        /// Files, directories, globs; `!PATTERN` excludes
+        /// Files, directories, globs, URLs, `cmd:…`, `clip:`, `-`; `!PATTERN` excludes
         #[arg(required = true)]
         paths: Vec<String>,
         #[command(flatten)]
@@ -143,12 +144,26 @@ pub(crate) enum Attachment {
         #[command(flatten)]
         conversation: Selected,
     },
+    /// Write what is attached, as a model is shown it
+    Print {
+        /// What `add` took, or what `ls` shows; everything if none is named
+        attachments: Vec<String>,
+        #[command(flatten)]
+        conversation: Selected,
+    },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Resource {
     /// List every snapshot
     Ls {
+        #[command(flatten)]
+        conversation: Selected,
+    },
+    /// Take a new snapshot now, for the next message
+    Refresh {
+        /// URIs, names or what was attached; everything that is attached if none is named
+        resources: Vec<String>,
         #[command(flatten)]
         conversation: Selected,
     },

@@ -38,6 +38,10 @@ impl Failure {
         Self { code: Code::Usage, ..Self::new(message) }
     }
 
+    pub(crate) fn interrupted() -> Self {
+        Self { code: Code::Interrupted, ..Self::new("interrupted") }
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self

@@ -4,6 +4,7 @@ mod args;
 mod cmd;
 mod environment;
 mod error;
+mod interrupt;
 mod output;
 mod size;
 mod workspace;

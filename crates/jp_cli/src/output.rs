@@ -1,8 +1,8 @@
 //! The one place that prints: data on stdout, everything else on stderr.
 
 use std::{
-    cell::Cell,
-    io::{self, Write},
+    io::{self, BufRead as _, Write},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use serde::Serialize;
@@ -20,10 +20,11 @@ pub(crate) struct Output {
     quiet: bool,
     verbose: bool,
     color: bool,
+    stdin_is_terminal: bool,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
     /// Nobody reads stdout any more: what is left to do is done quietly.
-    is_closed: Cell<bool>,
+    is_closed: AtomicBool,
 }
 
 impl Output {
@@ -38,9 +39,10 @@ impl Output {
             quiet: global.quiet,
             verbose: global.verbose > 0,
             color,
+            stdin_is_terminal: environment.stdin_is_terminal,
             stdout_is_terminal: environment.stdout_is_terminal,
             stderr_is_terminal: environment.stderr_is_terminal,
-            is_closed: Cell::new(false),
+            is_closed: AtomicBool::new(false),
         }
     }
 
@@ -50,14 +52,14 @@ impl Output {
 
     /// Writes data, as it is.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
-        if self.is_closed.get() {
+        if self.is_closed.load(Relaxed) {
             return Ok(());
         }
         let mut stdout = io::stdout().lock();
         match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                self.is_closed.set(true);
+                self.is_closed.store(true, Relaxed);
                 Ok(())
             }
             Err(error) => Err(Failure::new(format!("failed to write to stdout: {error}"))),
@@ -114,6 +116,27 @@ impl Output {
         if !self.quiet {
             self.stderr(&self.paint("hint: ", "36"), line);
         }
+    }
+
+    /// Returns whether somebody watches who would like to see how far things are.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.stderr_is_terminal && !self.quiet
+    }
+
+    /// Shows how far things are, in the place of what it showed before; nothing clears the line.
+    pub(crate) fn progress(&self, line: &str) {
+        let _ = write!(io::stderr().lock(), "\r\x1b[K{}", printable(line));
+    }
+
+    /// Asks a question that is answered with yes or no; `None` where nobody is there to answer.
+    pub(crate) fn confirm(&self, question: &str) -> Option<bool> {
+        if !(self.stdin_is_terminal && self.stderr_is_terminal) {
+            return None;
+        }
+        let _ = write!(io::stderr().lock(), "{} [y/N] ", printable(question));
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).ok()?;
+        Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
     /// Says what went wrong; returns the exit code.

@@ -1,6 +1,6 @@
 //! The workspace a command works in, with its configuration and its conversations.
 
-use std::{fs, path::PathBuf};
+use std::{cell::OnceCell, fs, path::PathBuf};
 
 use jiff::Timestamp;
 use jp_config::{Assignment, Layer, Layers, Resolved};
@@ -12,6 +12,7 @@ use crate::{
     args::Global,
     environment::Environment,
     error::{Code, Failure},
+    interrupt::Interrupt,
     output::Output,
 };
 
@@ -21,6 +22,7 @@ pub(crate) struct Context<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) output: &'a Output,
     pub(crate) workspace: Workspace,
+    interrupt: OnceCell<Interrupt>,
 }
 
 /// A conversation's place, and the store it is in.
@@ -47,13 +49,18 @@ impl<'a> Context<'a> {
                 .with_hint("`jp init` makes the current directory one; `-w DIR` names another.")
         })?;
         let workspace = Workspace::open(&root, &environment.data, &environment.cache)?;
-        Ok(Self { global, environment, output, workspace })
+        Ok(Self { global, environment, output, workspace, interrupt: OnceCell::new() })
     }
 
     /// Returns the time.
     #[expect(clippy::unused_self, reason = "the clock is part of the context, and read nowhere else")]
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp::now()
+    }
+
+    /// Lets Ctrl-C from now on end what is under way in order.
+    pub(crate) fn interrupt(&self) -> &Interrupt {
+        self.interrupt.get_or_init(Interrupt::listen)
     }
 
     /// Returns the store for shared conversations, or for this user's own.

@@ -157,9 +157,12 @@ pub struct ConfigDelta {
     /// The changed keys; `conversation.attachments` as `{"add": […], "remove": […]}`.
     #[serde(default)]
     pub delta: Map<String, Value>,
-    /// Snapshots of added files that can't be resolved later, until a request delivers them.
+    /// Snapshots taken now for the next request: of files that can't be resolved later, and by hand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<Snapshot>,
+    /// Which declarations gave those taken by hand; the next request delivers them as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub delivered: Vec<Delivered>,
 }
 
 /// What one provider response cost, in the provider's own figures.

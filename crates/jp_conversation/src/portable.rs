@@ -4,7 +4,7 @@ use jp_resource::Snapshot;
 use jp_tool::StoredBlock;
 use serde_json::{Map, Value};
 
-use crate::{Declaration, Event, EventKind};
+use crate::{Declaration, Delivered, Event, EventKind};
 
 impl Event {
     /// Calls `rewrite` on every string that may hold the workspace's path and that jp writes itself.
@@ -16,11 +16,7 @@ impl Event {
         match &mut self.kind {
             EventKind::ChatRequest(request) => {
                 request.resources.iter_mut().for_each(|snapshot| snapshot_places(snapshot, rewrite));
-                for delivered in &mut request.delivered {
-                    let mut text = delivered.declaration.as_str().to_owned();
-                    rewrite(&mut text);
-                    delivered.declaration = Declaration::new(text);
-                }
+                request.delivered.iter_mut().for_each(|delivered| delivered_places(delivered, rewrite));
             }
             EventKind::ChatResponse(response) => map_places(&mut response.metadata, rewrite),
             EventKind::ToolCallRequest(request) => {
@@ -34,6 +30,7 @@ impl Event {
             EventKind::ConfigDelta(delta) => {
                 map_places(&mut delta.delta, rewrite);
                 delta.resources.iter_mut().for_each(|snapshot| snapshot_places(snapshot, rewrite));
+                delta.delivered.iter_mut().for_each(|delivered| delivered_places(delivered, rewrite));
             }
             EventKind::TurnStart
             | EventKind::InquiryRequest(_)
@@ -45,6 +42,12 @@ impl Event {
 }
 
 type Rewrite<'a> = &'a mut dyn FnMut(&mut String);
+
+fn delivered_places(delivered: &mut Delivered, rewrite: Rewrite<'_>) {
+    let mut text = delivered.declaration.as_str().to_owned();
+    rewrite(&mut text);
+    delivered.declaration = Declaration::new(text);
+}
 
 fn snapshot_places(snapshot: &mut Snapshot, rewrite: Rewrite<'_>) {
     rewrite(&mut snapshot.uri);

@@ -17,9 +17,10 @@ pub struct Plan {
     pub resolve: Vec<Declaration>,
     /// Patterns that what is resolved must not match.
     pub excludes: Vec<Declaration>,
-    /// Files outside the workspace whose newest snapshot is delivered again.
-    pub copies: Vec<(Declaration, Snapshot)>,
-    /// Files outside the workspace that no snapshot is left of: they must be attached again.
+    /// What is delivered without being resolved: the newest snapshot of what can't be found again, and
+    /// snapshots that were taken by hand.
+    pub copies: Vec<(Declaration, Vec<Snapshot>)>,
+    /// What can't be found again and no snapshot is left of: it must be attached again.
     pub lost: Vec<Declaration>,
 }
 
@@ -27,6 +28,7 @@ impl Plan {
     /// Resolves files outside the workspace that can be found after all: the configuration names them.
     #[must_use]
     pub fn resolving(mut self, is_found: impl Fn(&Declaration) -> bool) -> Self {
+        let is_found = |declaration: &Declaration| declaration.names_snapshot() && is_found(declaration);
         let copies = self.copies.extract_if(.., |(declaration, _)| is_found(declaration));
         self.resolve.extend(copies.map(|(declaration, _)| declaration));
         self.resolve.extend(self.lost.extract_if(.., |declaration| is_found(declaration)));
@@ -51,15 +53,17 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
     let typed: HashSet<&Declaration> = explicit.iter().collect();
     let declared = declared(stream, configured);
     let pending = declared.into_iter().filter(|declared| !declared.is_delivered(&delivered));
-    for declaration in pending.map(|declared| declared.declaration) {
+    for Declared { declaration, added } in pending {
         if typed.contains(&declaration) || declaration.is_exclude() {
             continue;
         }
-        if !declaration.names_snapshot() {
+        let taken = added.and_then(|event| taken_by_hand(&stream.events()[event].kind, &declaration));
+        if let Some(snapshots) = taken {
+            plan.copies.push((declaration, snapshots));
+        } else if !declaration.names_snapshot() {
             plan.resolve.push(declaration);
         } else if let Some(snapshot) = snapshots.get(declaration.as_str()) {
-            let snapshot = (*snapshot).clone();
-            plan.copies.push((declaration, snapshot));
+            plan.copies.push((declaration, vec![(*snapshot).clone()]));
         } else {
             plan.lost.push(declaration);
         }
@@ -72,6 +76,13 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
     dedup(&mut plan.resolve);
     dedup(&mut plan.excludes);
     plan
+}
+
+/// Returns the snapshots that were taken of a declaration when it was added.
+fn taken_by_hand(added: &EventKind, declaration: &Declaration) -> Option<Vec<Snapshot>> {
+    let EventKind::ConfigDelta(delta) = added else { return None };
+    let delivered = delta.delivered.iter().find(|delivered| delivered.declaration == *declaration)?;
+    Some(delivered.resources.iter().filter_map(|index| delta.resources.get(*index)).cloned().collect())
 }
 
 /// Returns the declarations in force: configured ones and what the conversation added, less what it removed.
@@ -117,7 +128,7 @@ impl Change {
         }
         let conversation = Map::from_iter([("attachments".to_owned(), Value::Object(attachments))]);
         let delta = Map::from_iter([("conversation".to_owned(), Value::Object(conversation))]);
-        ConfigDelta { delta, resources: Vec::new() }
+        ConfigDelta { delta, ..ConfigDelta::default() }
     }
 
     /// Reads the change out of a delta; older ones list all declarations, which counts as adding them.
@@ -308,6 +319,7 @@ mod tests {
             event(EventKind::ConfigDelta(ConfigDelta {
                 delta: delta.as_object().cloned().unwrap(),
                 resources: vec![],
+                ..ConfigDelta::default()
             }))
         };
         let request = event(EventKind::ChatRequest(ChatRequest::new("old")));
@@ -329,7 +341,7 @@ mod tests {
         let snapshot = Resource::new(external, Payload::Inline(ResourceContent::Text("x".into())));
         change.resources.push(snapshot.clone());
         let kept = Stream::from_events(vec![event(EventKind::ConfigDelta(change))]);
-        let copies = vec![(Declaration::new(external), snapshot)];
+        let copies = vec![(Declaration::new(external), vec![snapshot])];
         assert_eq!(plan(&kept, &[], &[]), Plan { copies, ..Plan::default() });
     }
 
@@ -339,5 +351,25 @@ mod tests {
         let plan = plan(&history, &names(&["file:a?exclude"]), &names(&["file:c?exclude", "file:src/"]));
         assert_eq!(plan.resolve, names(&["file:src/"]));
         assert_eq!(plan.excludes, names(&["file:a?exclude", "file:b?exclude", "file:c?exclude"]));
+    }
+
+    #[test]
+    fn snapshots_taken_by_hand_are_delivered_once_and_not_resolved() {
+        let snapshot =
+            |text: &str| Resource::new("file:///d/a", Payload::Inline(ResourceContent::Text(text.into())));
+        let refreshed = event(EventKind::ConfigDelta(ConfigDelta {
+            resources: vec![snapshot("new")],
+            delivered: vec![Delivered { declaration: Declaration::new("file:d/"), resources: vec![0] }],
+            ..Change { add: names(&["file:d/"]), ..Change::default() }.into_delta()
+        }));
+        let history = [change(&["file:d/"], &[]), delivered(&["file:d/"]), refreshed];
+        let planned = |events: &[Event]| plan(&Stream::from_events(events.to_vec()), &[], &[]);
+        let copies = vec![(Declaration::new("file:d/"), vec![snapshot("new")])];
+        assert_eq!(planned(&history), Plan { copies, ..Plan::default() });
+        let sent = [&history[..], &[delivered(&["file:d/"])]].concat();
+        assert_eq!(planned(&sent), Plan::default());
+        // Attached anew, it is resolved anew.
+        let again = [&history[..], &[change(&["file:d/"], &[])]].concat();
+        assert_eq!(planned(&again).resolve, names(&["file:d/"]));
     }
 }

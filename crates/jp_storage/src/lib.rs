@@ -21,6 +21,7 @@ mod places;
 mod sessions;
 mod stamps;
 mod store;
+mod trust;
 mod workspace;
 mod writer;
 
@@ -33,5 +34,6 @@ pub use places::Places;
 pub use sessions::Sessions;
 pub use stamps::{FileState, KnownContent, Stamps};
 pub use store::{Located, Store, StoreError};
+pub use trust::Trust;
 pub use workspace::{InitError, Workspace};
 pub use writer::{Pending, WriteError, Writer};

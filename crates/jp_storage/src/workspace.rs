@@ -6,7 +6,7 @@ use std::{
 
 use jp_resource::Checksum;
 
-use crate::{Index, Places, Sessions, Stamps, Store, files};
+use crate::{Index, Places, Sessions, Stamps, Store, Trust, files};
 
 /// The directory that holds `.jp/`, and where what belongs to it is kept.
 #[derive(Debug, Clone)]
@@ -101,9 +101,13 @@ impl Workspace {
     /// Returns the memory of the current conversation.
     #[must_use]
     pub fn sessions(&self, session: Option<&str>) -> Sessions {
-        // Another checkout has the same id, and its own current conversation.
-        let place = Checksum::of(self.root.as_os_str().as_encoded_bytes()).short();
-        Sessions::new(self.data.join("sessions").join(place), session)
+        Sessions::new(self.data.join("sessions").join(self.place()), session)
+    }
+
+    /// Returns the memory of what the person agreed to.
+    #[must_use]
+    pub fn trust(&self) -> Trust {
+        Trust::new(self.data.join("trusted").join(self.place()))
     }
 
     /// Returns the cache of file states.
@@ -122,6 +126,11 @@ impl Workspace {
     #[must_use]
     pub fn places(&self) -> Places {
         Places::new(self.root.to_str().expect("checked when the workspace was opened"))
+    }
+
+    /// Names this checkout: another one has the same id, and its own current conversation.
+    fn place(&self) -> String {
+        Checksum::of(self.root.as_os_str().as_encoded_bytes()).short()
     }
 
     fn locks(&self) -> PathBuf {

@@ -1,10 +1,12 @@
 //! `jp attachment`.
 
+mod print;
+
 use std::collections::HashMap;
 
 use jp_attachment::Declared;
 use jp_conversation::{
-    ChatRequest, ConfigDelta, Declaration, Delivered, Event, EventKind, Stream,
+    ConfigDelta, Declaration, Delivered, Event, EventKind, Stream,
     resolution::{self, Change, Plan},
 };
 use jp_resource::Snapshot;
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 use super::query::{
     declarations::{Configured, configured, place, resolving},
     locking,
-    resolve::{Earlier, Keeper, parse, resolve, stored_forms},
+    resolve::{Earlier, Keeper, parse, remember, resolve, stored_forms},
 };
 use crate::{
     args::Attachment,
@@ -29,6 +31,9 @@ pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, Fa
         Attachment::Add { paths, conversation } => add(context, conversation.id.as_deref(), &paths),
         Attachment::Rm { paths, conversation } => remove(context, conversation.id.as_deref(), &paths),
         Attachment::Ls { conversation } => list(context, conversation.id.as_deref()),
+        Attachment::Print { attachments, conversation } => {
+            print::print(context, conversation.id.as_deref(), &attachments)
+        }
     }
 }
 
@@ -49,6 +54,7 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let nothing = Earlier { plan: Plan::default(), configured: &Configured::default(), is_new: false };
     let attachments = resolve(context, nothing, outside, &resolving).map_err(without_skipping)?;
     let mut added = stored_forms(&inside);
+    remember(context, &inside, &place);
     added.extend(attachments.delivered.into_iter().map(|delivered| delivered.declaration));
     let mut delta = Change { add: added.clone(), ..Change::default() }.into_delta();
     delta.resources = attachments.snapshots;
@@ -64,7 +70,7 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
 }
 
 /// Takes out advice that is for `query` alone.
-fn without_skipping(mut failure: Failure) -> Failure {
+pub(crate) fn without_skipping(mut failure: Failure) -> Failure {
     failure.hints.retain(|hint| !hint.contains("--skip-unavailable"));
     failure
 }
@@ -123,7 +129,7 @@ fn names_outside(stream: &Stream) -> HashMap<&str, &str> {
 }
 
 /// Appends a change of configuration, under the conversation's lock.
-fn record(
+pub(crate) fn record(
     context: &Context<'_>,
     found: &Found,
     delta: ConfigDelta,
@@ -187,26 +193,68 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// Returns a row for everything that the newest delivery of each declaration gave.
+/// Returns a row for everything that a declaration gave, with its newest snapshot.
 fn rows<'a>(stream: &'a Stream, declared: &'a [Declaration]) -> Vec<Row<'a>> {
-    let mut newest: HashMap<&Declaration, (usize, &ChatRequest, &Delivered)> = HashMap::new();
-    for (turn, request) in stream.requests() {
-        for delivered in &request.delivered {
-            newest.insert(&delivered.declaration, (turn, request, delivered));
-        }
-    }
+    let newest = newest_by_declaration(stream);
     let kept = resolution::newest_snapshots(stream);
     let mut rows = Vec::new();
     for declaration in declared {
-        let Some((turn, request, delivered)) = newest.get(declaration) else {
-            let newest = kept.get(declaration.as_str()).map(|snapshot| (0, *snapshot));
-            rows.push(Row { declaration, newest });
-            continue;
-        };
-        let snapshots = delivered.resources.iter().filter_map(|index| request.resources.get(*index));
-        rows.extend(snapshots.map(|snapshot| Row { declaration, newest: Some((*turn, snapshot)) }));
+        match newest.get(declaration) {
+            Some(given) => {
+                rows.extend(given.iter().map(|newest| Row { declaration, newest: Some(*newest) }));
+            }
+            None => {
+                let newest = kept.get(declaration.as_str()).map(|snapshot| (0, *snapshot));
+                rows.push(Row { declaration, newest });
+            }
+        }
     }
     rows
+}
+
+/// A snapshot with its turn; 0 where no message has taken it yet.
+type Taken<'a> = (usize, &'a Snapshot);
+
+/// Returns what each declaration gave, in the order in which it came first.
+fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken<'_>>> {
+    let mut newest: HashMap<&Declaration, Vec<Taken<'_>>> = HashMap::new();
+    let mut places = HashMap::new();
+    for (turn, resources, delivered) in deliveries(stream) {
+        for delivered in delivered {
+            let given = newest.entry(&delivered.declaration).or_default();
+            for snapshot in delivered.resources.iter().filter_map(|index| resources.get(*index)) {
+                let place = *places
+                    .entry((&delivered.declaration, snapshot.uri.as_str()))
+                    .or_insert_with(|| given.len());
+                match given.get_mut(place) {
+                    Some(known) => *known = (turn, snapshot),
+                    None => given.push((turn, snapshot)),
+                }
+            }
+        }
+    }
+    newest
+}
+
+/// A turn, the snapshots it delivered and the declarations that gave them.
+pub(crate) type Delivery<'a> = (usize, &'a [Snapshot], &'a [Delivered]);
+
+/// Returns what was delivered, oldest first, and what was taken by hand since, with turn 0.
+pub(crate) fn deliveries(stream: &Stream) -> Vec<Delivery<'_>> {
+    let mut turn = 0;
+    let mut deliveries: Vec<Delivery<'_>> = Vec::new();
+    for event in stream.events() {
+        match &event.kind {
+            EventKind::ChatRequest(request) => {
+                turn += 1;
+                deliveries.retain(|(turn, ..)| *turn > 0);
+                deliveries.push((turn, &request.resources[..], &request.delivered[..]));
+            }
+            EventKind::ConfigDelta(delta) => deliveries.push((0, &delta.resources[..], &delta.delivered[..])),
+            _ => {}
+        }
+    }
+    deliveries
 }
 
 fn document(row: &Row<'_>) -> Value {

@@ -2,7 +2,10 @@
 
 mod print;
 
-use jp_conversation::{ConfigDelta, Declaration, Event, EventKind, Stream, resolution};
+use jp_conversation::{
+    ConfigDelta, Declaration, Event, EventKind, Stream,
+    resolution::{self, Change},
+};
 use jp_storage::{Conversation, ConversationId, Summary, lock::TryLock};
 use serde_json::{Value, json};
 
@@ -196,7 +199,7 @@ fn fork(
     let now = context.now();
     let mut writer = context.start(found.is_local, title, now)?;
     found.store.copy_events(&found.located, &kept, &mut writer)?;
-    if let Some(delta) = carried_snapshots(context, &conversation, &kept)? {
+    if let Some(delta) = carried_over(context, &conversation, &kept)? {
         let event = Event::new(now, EventKind::ConfigDelta(delta));
         writer.append(vec![event], found.store.batch())?;
     }
@@ -232,9 +235,9 @@ fn turns_of(stream: &Stream, kept: &[usize]) -> usize {
     kept.iter().filter(|index| matches!(stream.events()[**index].kind, EventKind::ChatRequest(_))).count()
 }
 
-/// Finds the snapshots of files outside the workspace that a fork declares and no longer holds: they
-/// can't be resolved again, so the fork takes the newest along.
-fn carried_snapshots(
+/// Finds the snapshots that a fork declares and no longer holds, and that can't be resolved again: it
+/// takes the newest along. Snapshots taken by hand that went with a turn it lacks are taken anew.
+fn carried_over(
     context: &Context<'_>,
     conversation: &Conversation,
     kept: &[usize],
@@ -245,7 +248,35 @@ fn carried_snapshots(
     let snapshots = resolution::newest_snapshots(&conversation.stream);
     let snapshot = |declaration: &Declaration| snapshots.get(declaration.as_str()).copied().cloned();
     let resources: Vec<_> = plan.lost.iter().filter_map(snapshot).collect();
-    Ok((!resources.is_empty()).then(|| ConfigDelta { resources, ..ConfigDelta::default() }))
+    let add = taken_for_lost_turns(&conversation.stream, kept);
+    if resources.is_empty() && add.is_empty() {
+        return Ok(None);
+    }
+    let change = if add.is_empty() {
+        ConfigDelta::default()
+    } else {
+        Change { add, ..Change::default() }.into_delta()
+    };
+    Ok(Some(ConfigDelta { resources, ..change }))
+}
+
+/// Returns the declarations of which snapshots were taken by hand for a turn that is not kept.
+fn taken_for_lost_turns(stream: &Stream, kept: &[usize]) -> Vec<Declaration> {
+    let is_lost = |(index, event): &(usize, &Event)| {
+        matches!(event.kind, EventKind::ChatRequest(_)) && !kept.contains(index)
+    };
+    let Some((last_lost, _)) = stream.events().iter().enumerate().filter(is_lost).last() else {
+        return Vec::new();
+    };
+    let taken = stream.events()[..last_lost].iter().filter_map(|event| match &event.kind {
+        EventKind::ConfigDelta(delta) => Some(&delta.delivered),
+        _ => None,
+    });
+    taken
+        .flatten()
+        .map(|delivered| delivered.declaration.clone())
+        .filter(|one| !one.names_snapshot())
+        .collect()
 }
 
 fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {

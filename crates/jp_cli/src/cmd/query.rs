@@ -14,7 +14,8 @@ use jp_config::Resolved;
 use jp_conversation::{Event, Stream};
 use jp_storage::{Conversation, Pending, Writer};
 
-use self::{contents::Scratch, prepare::Prepared};
+pub(crate) use self::contents::Scratch;
+use self::prepare::Prepared;
 use crate::{
     args::Query,
     error::{Code, Failure},

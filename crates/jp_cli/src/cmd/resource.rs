@@ -1,5 +1,7 @@
 //! `jp resource`.
 
+mod refresh;
+
 use jp_conversation::Stream;
 use jp_resource::{Payload, Snapshot};
 use jp_storage::Store;
@@ -16,6 +18,9 @@ use crate::{
 pub(crate) fn run(command: Resource, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
         Resource::Ls { conversation } => list(context, conversation.id.as_deref()),
+        Resource::Refresh { resources, conversation } => {
+            refresh::refresh(context, conversation.id.as_deref(), &resources)
+        }
         Resource::Show { uri, version, conversation } => {
             show(context, conversation.id.as_deref(), &uri, version.as_deref())
         }

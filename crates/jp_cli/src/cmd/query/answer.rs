@@ -28,6 +28,10 @@ pub(super) fn run(
     let pending = recording.as_mut().and_then(|recording| recording.pending.take());
     let encode = || encode(asked, &thread, &model.endpoint.model, capabilities);
     let (body, notes) = beside(pending, encode)?;
+    let interrupt = asked.context.interrupt();
+    if let Err(failure) = interrupt.check() {
+        return Err(kept_message(failure, recording.is_some()));
+    }
     let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
     let is_new = |note: &&Note| note.turn == newest;
     notes.iter().filter(is_new).for_each(|note| asked.context.output.warn(&note.to_string()));
@@ -45,7 +49,7 @@ pub(super) fn run(
     let outcome = runtime.block_on(async {
         let client = Client::new(model.endpoint.clone())?;
         let turn = Turn { client: &client, body: &body, model: &model.label };
-        Ok::<_, Failure>(jp_turn::run(turn, interrupted(), &mut |event| keeper.take(event)).await)
+        Ok::<_, Failure>(jp_turn::run(turn, interrupt.wait(), &mut |event| keeper.take(event)).await)
     })?;
     keeper.end_line()?;
     if let Some(failure) = keeper.failure.take() {
@@ -170,7 +174,7 @@ fn finish(
             (Code::Failed, Some(Failure::new("the model's answer is empty")))
         }
         Outcome::Done { .. } => (Code::Done, None),
-        Outcome::Interrupted => (Code::Interrupted, Some(Failure::new("interrupted"))),
+        Outcome::Interrupted => (Code::Interrupted, Some(Failure::interrupted())),
         Outcome::Failed(error) => (Code::Failed, Some(request_failure(&error))),
     };
     let cut_off = incomplete(kept).filter(|_| failure.is_none());
@@ -188,14 +192,19 @@ fn finish(
         return Ok(code);
     };
     failure.code = code;
-    if id.is_some() {
-        failure.hints.push(if has_answer {
-            "what arrived of the answer is kept.".to_owned()
-        } else {
-            "the message is kept: `jp query` without words sends it again.".to_owned()
-        });
+    if has_answer && id.is_some() {
+        return Err(failure.with_hint("what arrived of the answer is kept."));
     }
-    Err(failure)
+    Err(kept_message(failure, id.is_some()))
+}
+
+/// Says that the message is not lost.
+fn kept_message(failure: Failure, is_kept: bool) -> Failure {
+    if is_kept {
+        failure.with_hint("the message is kept: `jp query` without words sends it again.")
+    } else {
+        failure
+    }
 }
 
 fn request_failure(error: &jp_llm::Error) -> Failure {
@@ -299,25 +308,4 @@ fn document(asked: &Asked<'_>, model: &Model, id: Option<&str>, kept: &[EventKin
         "reasoning": (!reasoning.is_empty()).then_some(reasoning),
         "incomplete": incomplete(kept), "resources": resources, "usage": usage(kept),
     })
-}
-
-/// Waits until the person or the system wants the command to end.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()].map(signal);
-        let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = signals else {
-            return std::future::pending().await;
-        };
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = tokio::signal::ctrl_c().await;
-    }
 }

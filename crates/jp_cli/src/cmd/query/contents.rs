@@ -10,19 +10,19 @@ use jp_storage::{BlobError, Blobs, ReadAhead, Store};
 use crate::error::Failure;
 
 /// A store for the content of a query that keeps nothing; gone when the query is done.
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     _directory: tempfile::TempDir,
     blobs: Blobs,
 }
 
 impl Scratch {
-    pub(super) fn new() -> Result<Self, Failure> {
+    pub(crate) fn new() -> Result<Self, Failure> {
         let directory = tempfile::Builder::new().prefix("jp-").tempdir()?;
         let blobs = Blobs::open(directory.path().join("blobs"));
         Ok(Self { _directory: directory, blobs })
     }
 
-    pub(super) fn blobs(&self) -> &Blobs {
+    pub(crate) fn blobs(&self) -> &Blobs {
         &self.blobs
     }
 }

@@ -14,7 +14,7 @@ use super::{
     Target,
     contents::Scratch,
     declarations::{configured, place, resolving},
-    resolve::{Attachments, Earlier, Keeper, parse, refused, resolve, stored_forms},
+    resolve::{Attachments, Earlier, Keeper, parse, refused, remember, resolve, stored_forms},
 };
 use crate::{args::Query, error::Failure, workspace::Context};
 
@@ -62,6 +62,7 @@ pub(super) fn prepare(
     let resolving = resolving(config, &place, &keeper, query.skip_unavailable);
     let explicit = parse(context, &query.attach, &place, resolving.unavailable)?;
     let typed = stored_forms(&explicit);
+    let declared = explicit.clone();
     let plan = plan(&target.stream(), &configured.declarations, &typed)
         .resolving(|declaration| configured.sources.contains_key(declaration));
     let earlier = plan.declarations().filter(|declaration| !typed.contains(declaration));
@@ -75,10 +76,11 @@ pub(super) fn prepare(
         }
         resolve(context, made, explicit, &resolving)
     })?;
-    if scratch.is_none()
-        && let Err(error) = stamps.save()
-    {
-        context.output.detail(&format!("the cache of file states was not saved: {error}"));
+    if scratch.is_none() {
+        remember(context, &declared, &place);
+        if let Err(error) = stamps.save() {
+            context.output.detail(&format!("the cache of file states was not saved: {error}"));
+        }
     }
     let mut kinds = Vec::new();
     let excludes = typed.into_iter().filter(Declaration::is_exclude);

@@ -1,10 +1,14 @@
 //! From what was declared to snapshots.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::mpsc,
+    time::Duration,
+};
 
 use jp_attachment::{
-    AttachError, ContentStore, Declared, FileStamp, Known, Notice, Place, Reach, Resolved, Source,
-    Unavailable, parse_input, parse_stored,
+    AttachError, ContentStore, Counts, Declared, FileStamp, Known, Notice, Place, Progress, Reach, Resolved,
+    Source, Unavailable, parse_input, parse_stored,
 };
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
 use jp_resource::{BlobRef, ResourceContent, Snapshot};
@@ -12,7 +16,9 @@ use jp_storage::{Batch, FileState, KnownContent, Stamps};
 
 use super::declarations::Configured;
 use crate::{
-    error::{Failure, chain},
+    error::{Code, Failure, chain},
+    output::Output,
+    size,
     workspace::Context,
 };
 
@@ -73,7 +79,7 @@ pub(crate) fn resolve(
     let is_include = |declared: &Declared| !matches!(declared.source, Source::Exclude(_));
     // Excludes of earlier queries alone ask for nothing; those of this one must have something to exclude from.
     let resolved = if declared.iter().any(is_include) || !typed.is_empty() {
-        jp_attachment::resolve(&declared, resolving).map_err(|error| {
+        watched(context, &declared, resolving).map_err(|error| {
             let shown = error.to_string();
             let failed = inputs.into_iter().filter(|input| shown.contains(&format!("{input:?}")));
             let failed: Vec<String> = failed.collect();
@@ -91,6 +97,59 @@ pub(crate) fn resolve(
     Ok(with_copies(context, resolved, earlier.plan))
 }
 
+/// How long resolving may take before it is shown how far it is, and how often that is said anew.
+const PATIENCE: Duration = Duration::from_millis(500);
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// Resolves; what takes more than half a second is shown while it goes on, and Ctrl-C ends it.
+fn watched(
+    context: &Context<'_>,
+    declared: &[Declared],
+    resolving: &jp_attachment::Context<'_>,
+) -> Result<Resolved, AttachError> {
+    let progress = Progress::default();
+    let cancelled = Some(context.interrupt().flag());
+    let watched = jp_attachment::Context { progress: Some(&progress), cancelled, ..*resolving };
+    let resolve = || jp_attachment::resolve(declared, &watched);
+    if !context.output.shows_progress() {
+        return resolve();
+    }
+    std::thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        let output = context.output;
+        let progress = &progress;
+        scope.spawn(move || show(output, progress, &is_done));
+        let resolved = resolve();
+        drop(done);
+        resolved
+    })
+}
+
+/// Shows how far resolving is until the other end of `is_done` is dropped.
+fn show(output: &Output, progress: &Progress, is_done: &mpsc::Receiver<()>) {
+    let goes_on = |wait| is_done.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout);
+    if !goes_on(PATIENCE) {
+        return;
+    }
+    loop {
+        output.progress(&progress_line(progress.counts()));
+        if !goes_on(REDRAW) {
+            break;
+        }
+    }
+    output.progress("");
+}
+
+fn progress_line(counts: Counts) -> String {
+    const WIDTH: u64 = 20;
+    let Counts { items_done, items, bytes_done, bytes } = counts;
+    let done = (bytes_done.min(bytes) * WIDTH).checked_div(bytes).unwrap_or(0) as usize;
+    let bar = format!("{}{}", "█".repeat(done), "░".repeat(WIDTH as usize - done));
+    let of_items = format!("{} of {}", size::thousands(items_done as u64), size::count(items, "resource"));
+    let of_bytes = format!("{} of {}", size::bytes(bytes_done), size::bytes(bytes.max(bytes_done)));
+    format!("Attaching {bar} {of_items}, {of_bytes}")
+}
+
 /// Reads declarations that were made earlier, by a configuration or in the conversation.
 fn parse_earlier(
     context: &Context<'_>,
@@ -103,14 +162,14 @@ fn parse_earlier(
     let mut first = None;
     for declaration in earlier.plan.resolve.iter().filter(|declaration| !typed.contains(declaration)) {
         if let Some(declared) = earlier.configured.sources.get(declaration) {
-            pending.push(declared.clone());
+            pending.extend(agreed(context, declared.clone(), resolving.place)?);
             continue;
         }
         match parse_stored(declaration.as_str(), resolving.place) {
             Ok(declared) if declared.source.reach(resolving.place) == Reach::Machine => {
                 refused(context, declaration.as_str());
             }
-            Ok(declared) => pending.push(declared),
+            Ok(declared) => pending.extend(agreed(context, declared, resolving.place)?),
             Err(error) if resolving.unavailable == Unavailable::Skip => skipped(context, &error),
             Err(error) => {
                 failed.push(declaration.to_string());
@@ -124,6 +183,46 @@ fn parse_earlier(
         failure.message.push_str(&format!(" (and {} more that can't be attached)", failed.len() - 1));
     }
     Err(earlier.advise(failure, &failed))
+}
+
+/// Returns a declaration that came with the workspace or its history, if it may be resolved.
+///
+/// A program is run only if the person made the declaration themself, agrees now, or said `--yes`.
+fn agreed(context: &Context<'_>, declared: Declared, place: &Place) -> Result<Option<Declared>, Failure> {
+    let text = declared.declaration.as_deref().unwrap_or(&declared.input);
+    let trust = context.workspace.trust();
+    let is_trusted = declared.is_trusted || trust.contains(text);
+    if is_trusted || declared.source.reach(place) != Reach::Program {
+        return Ok(Some(Declared { is_trusted, ..declared }));
+    }
+    let question = format!("The workspace or its history attaches what `{text}` prints. Run it?");
+    let is_agreed = context.global.yes
+        || match context.output.confirm(&question) {
+            Some(is_agreed) => is_agreed,
+            None => {
+                return Err(Failure::new(format!(
+                "failed to attach {text:?}: it runs a program, and comes with the workspace or its history"
+            ))
+            .with_hint("`--yes` runs it; `jp attachment rm` detaches it from the conversation."));
+            }
+        };
+    if !is_agreed {
+        context.output.warn(&format!("{text} is left out"));
+        return Ok(None);
+    }
+    let declared = Declared { is_trusted: true, ..declared };
+    remember(context, std::slice::from_ref(&declared), place);
+    Ok(Some(declared))
+}
+
+/// Remembers declarations that are the person's own, where that makes a difference another time.
+pub(crate) fn remember(context: &Context<'_>, declared: &[Declared], place: &Place) {
+    let matters =
+        |declared: &&Declared| matches!(declared.source.reach(place), Reach::Network | Reach::Program);
+    let declarations = declared.iter().filter(matters).filter_map(|one| one.declaration.as_deref());
+    if let Err(error) = context.workspace.trust().add(declarations) {
+        context.output.detail(&format!("what was agreed to was not remembered: {error}"));
+    }
 }
 
 /// Says that a file outside the workspace is not attached because of what came with the workspace.
@@ -173,9 +272,11 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, plan: Plan) -> Attachm
         snapshots: resolved.resources.into_iter().map(Snapshot::from).collect(),
         delivered: resolved.delivered.into_iter().map(delivered).collect(),
     };
-    for (declaration, snapshot) in plan.copies {
-        attachments.delivered.push(Delivered { declaration, resources: vec![attachments.snapshots.len()] });
-        attachments.snapshots.push(snapshot);
+    for (declaration, snapshots) in plan.copies {
+        let first = attachments.snapshots.len();
+        let resources = (first..first + snapshots.len()).collect();
+        attachments.delivered.push(Delivered { declaration, resources });
+        attachments.snapshots.extend(snapshots);
     }
     for declaration in plan.lost {
         context
@@ -199,7 +300,11 @@ fn explicit_failure(error: AttachError) -> Failure {
         _ => None,
     };
     let skip = error.is_unavailable().then_some("--skip-unavailable goes on without it.");
-    let mut failure = Failure::from(error);
+    let code = match error {
+        AttachError::Interrupted => return Failure::interrupted(),
+        _ => Code::Failed,
+    };
+    let mut failure = Failure { code, ..Failure::from(error) };
     failure.hints.extend(raise.into_iter().chain(skip).map(str::to_owned));
     failure
 }

@@ -1,0 +1,149 @@
+//! `jp attachment print`: what is attached, as a model is shown it.
+
+use jp_conversation::{Declaration, Stream, resolution, resolution::Plan};
+use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
+use jp_storage::{BlobError, Blobs};
+use serde_json::{Value, json};
+
+use super::{Row, rows};
+use crate::{
+    cmd::query::{
+        Scratch,
+        declarations::{Configured, configured, place, resolving},
+        resolve::{Earlier, Keeper, resolve},
+    },
+    error::{Code, Failure},
+    workspace::Context,
+};
+
+/// Writes what is attached; what no message has taken yet is read now, and not kept.
+pub(super) fn print(context: &Context<'_>, id: Option<&str>, wanted: &[String]) -> Result<Code, Failure> {
+    let found = context.selected(id)?;
+    let conversation = context.read(&found)?;
+    let config = context.config(Some(&conversation), &[])?;
+    let place = place(context, &config)?;
+    let configured = configured(&config, &place)?;
+    let stream = &conversation.stream;
+    let mut declared = resolution::effective(stream, &configured.declarations);
+    declared.retain(|declaration| !declaration.is_exclude());
+    let rows: Vec<Row<'_>> = rows(stream, &declared);
+    let is_wanted = |row: &Row<'_>| wanted.is_empty() || wanted.iter().any(|text| names(row, text, &place));
+    if let Some(unknown) = wanted.iter().find(|text| !rows.iter().any(|row| names(row, text, &place))) {
+        return Err(Failure::new(format!("{unknown} is not attached to conversation {}", found.located.id))
+            .with_hint("`jp attachment ls` lists what is."));
+    }
+    let scratch = Scratch::new()?;
+    let batch = scratch.blobs().batch();
+    let stamps = context.workspace.stamps();
+    let keeper = Keeper { batch: &batch, stamps: &stamps };
+    let resolving = resolving(&config, &place, &keeper, false);
+    let mut snapshots = Vec::new();
+    let mut pending = Vec::new();
+    for row in rows.into_iter().filter(is_wanted) {
+        match row.newest {
+            Some((_, snapshot)) => snapshots.push(snapshot.clone()),
+            None => pending.push(row.declaration.clone()),
+        }
+    }
+    snapshots.extend(read_now(context, pending, stream, &configured, &resolving)?);
+    batch.commit()?;
+    let stores = [scratch.blobs().clone(), found.store.blobs().clone()];
+    write(context, &snapshots, &stores)
+}
+
+/// Returns whether a person means this row by `text`: a declaration, a name, a URI, or a path.
+fn names(row: &Row<'_>, text: &str, place: &jp_attachment::Place) -> bool {
+    let is_declared = || {
+        let meant = jp_attachment::possible_declarations(text, place);
+        meant.iter().any(|meant| meant == row.declaration.as_str())
+    };
+    let is_named = |snapshot: &Snapshot| snapshot.uri == text || snapshot.name.as_deref() == Some(text);
+    row.newest.is_some_and(|(_, snapshot)| is_named(snapshot)) || is_declared()
+}
+
+fn read_now(
+    context: &Context<'_>,
+    declarations: Vec<Declaration>,
+    stream: &Stream,
+    configured: &Configured,
+    resolving: &jp_attachment::Context<'_>,
+) -> Result<Vec<Snapshot>, Failure> {
+    if declarations.is_empty() {
+        return Ok(Vec::new());
+    }
+    for declaration in &declarations {
+        context.output.status(&format!("{declaration} was not sent yet; this is what it gives now."));
+    }
+    let mut excludes = resolution::effective(stream, &configured.declarations);
+    excludes.retain(Declaration::is_exclude);
+    let plan = Plan { resolve: declarations, excludes, ..Plan::default() };
+    let earlier = Earlier { plan, configured, is_new: false };
+    Ok(resolve(context, earlier, Vec::new(), resolving)?.snapshots)
+}
+
+fn write(context: &Context<'_>, snapshots: &[Snapshot], stores: &[Blobs]) -> Result<Code, Failure> {
+    if context.output.is_json() {
+        let documents: Result<Vec<_>, _> =
+            snapshots.iter().map(|snapshot| document(snapshot, stores)).collect();
+        context.output.json(&documents?)?;
+        return Ok(Code::Done);
+    }
+    if snapshots.is_empty() {
+        context.output.status("Nothing is attached.");
+    }
+    for (index, snapshot) in snapshots.iter().enumerate() {
+        if snapshots.len() > 1 {
+            let gap = if index == 0 { "" } else { "\n" };
+            context.output.line(&format!("{gap}==> {} <==", snapshot.label().escape_debug()))?;
+        }
+        match shown(snapshot, stores)? {
+            ResourceContent::Text(text) => context.output.text(&text)?,
+            ResourceContent::Blob(bytes) if snapshots.len() == 1 => context.output.bytes(&bytes)?,
+            ResourceContent::Blob(bytes) => {
+                let mime_type = snapshot.mime_type.as_deref().unwrap_or("application/octet-stream");
+                context.output.line(&format!("[{mime_type}, {} bytes]", bytes.len()))?;
+            }
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// Returns what a model is shown: the formatted text, else the content.
+fn shown(snapshot: &Snapshot, stores: &[Blobs]) -> Result<ResourceContent, Failure> {
+    match &snapshot.formatted {
+        Some(Payload::Inline(text)) => Ok(ResourceContent::Text(text.clone())),
+        Some(Payload::Stored(blob)) => content(blob, stores),
+        None => raw(snapshot, stores),
+    }
+}
+
+fn raw(snapshot: &Snapshot, stores: &[Blobs]) -> Result<ResourceContent, Failure> {
+    match &snapshot.content {
+        Payload::Inline(content) => Ok(content.clone()),
+        Payload::Stored(blob) => content(blob, stores),
+    }
+}
+
+/// Reads content from the first store that has it.
+fn content(blob: &BlobRef, stores: &[Blobs]) -> Result<ResourceContent, Failure> {
+    let (last, others) = stores.split_last().expect("there is a store to read from");
+    for store in others {
+        match store.read_content(blob) {
+            Err(BlobError::Missing { .. }) => {}
+            read => return Ok(read?),
+        }
+    }
+    Ok(last.read_content(blob)?)
+}
+
+/// Describes a resource flat, as MCP does.
+fn document(snapshot: &Snapshot, stores: &[Blobs]) -> Result<Value, Failure> {
+    let content = raw(snapshot, stores)?;
+    let formatted = match &snapshot.formatted {
+        Some(_) => shown(snapshot, stores)?.as_text().map(str::to_owned),
+        None => None,
+    };
+    let mut resource = snapshot.clone().map(|_| content, |_| String::new());
+    resource.formatted = formatted;
+    Ok(json!(resource))
+}
