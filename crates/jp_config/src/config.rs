@@ -104,6 +104,8 @@ pub struct AttachmentSettings {
     pub max_total_bytes: ByteSize,
     /// How many files one command may attach.
     pub max_files: u64,
+    /// How long one page or command may take.
+    pub timeout_secs: u64,
     /// What happens when content looks like it holds a secret.
     pub secrets: Secrets,
     /// The variable or the file outside the workspace that holds the key for `external:` hashes.
@@ -168,6 +170,7 @@ impl Default for AttachmentSettings {
             max_bytes: ByteSize::new(10_000_000),
             max_total_bytes: ByteSize::new(200_000_000),
             max_files: 20_000,
+            timeout_secs: 60,
             secrets: Secrets::default(),
             external_key: None,
         }

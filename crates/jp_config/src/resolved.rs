@@ -120,6 +120,7 @@ mod tests {
         conversation.attachment.max_bytes = "10MB" (default)
         conversation.attachment.max_total_bytes = "200MB" (default)
         conversation.attachment.max_files = 20000 (default)
+        conversation.attachment.timeout_secs = 60 (default)
         conversation.attachment.secrets = "off" (default)
         conversation.deduplication.enabled = true (default)
         conversation.deduplication.min_bytes = 300 (default)

@@ -265,7 +265,7 @@ fn taken_for_lost_turns(stream: &Stream, kept: &[usize]) -> Vec<Declaration> {
     let is_lost = |(index, event): &(usize, &Event)| {
         matches!(event.kind, EventKind::ChatRequest(_)) && !kept.contains(index)
     };
-    let Some((last_lost, _)) = stream.events().iter().enumerate().filter(is_lost).last() else {
+    let Some((last_lost, _)) = stream.events().iter().enumerate().rfind(is_lost) else {
         return Vec::new();
     };
     let taken = stream.events()[..last_lost].iter().filter_map(|event| match &event.kind {

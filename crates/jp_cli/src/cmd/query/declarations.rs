@@ -1,6 +1,11 @@
 //! What is declared, and how it is read.
 
-use std::{collections::HashMap, num::NonZeroUsize, path::PathBuf, time::SystemTime};
+use std::{
+    collections::HashMap,
+    num::NonZeroUsize,
+    path::PathBuf,
+    time::{Duration, SystemTime},
+};
 
 use jp_attachment::{
     ContentStore, Declared, ExternalKey, Limits, Place, Reach, Unavailable, parse_configured,
@@ -77,7 +82,8 @@ pub(crate) fn resolving<'a>(
     let unavailable = if skips_unavailable { Unavailable::Skip } else { Unavailable::Fail };
     let context = jp_attachment::Context::new(place, store, SystemTime::now());
     let workers = context.workers.max(NonZeroUsize::MIN.saturating_add(1));
-    jp_attachment::Context { limits, unavailable, workers, ..context }
+    let timeout = Duration::from_secs(settings.timeout_secs);
+    jp_attachment::Context { limits, unavailable, workers, timeout, ..context }
 }
 
 /// Reads the secret that makes `external:` URIs unguessable: from the environment variable of that
