@@ -8,7 +8,7 @@ use std::{
 };
 
 use self::reading::{Query, Reading, exists, from_native, resolved_as_far_as_possible, split_query};
-use crate::{AttachError, Exclude, Glob, Place, Scheme, glob::has_wildcard};
+use crate::{AttachError, CommandLine, Exclude, Glob, Place, Scheme, glob::has_wildcard};
 
 /// Something to attach, or to exclude from what is attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,8 +38,12 @@ pub enum Source {
     Exclude(Exclude),
     /// A `data:` URL.
     Data(String),
+    /// What a program prints.
+    Command(CommandLine),
     /// What is piped into the command.
     Stdin,
+    /// What the clipboard holds.
+    Clipboard,
 }
 
 /// What resolving something reaches for.
@@ -61,7 +65,9 @@ impl Source {
         match self {
             Self::Path(_) | Self::Glob(_) | Self::Exclude(_) => "file",
             Self::Data(_) => "data",
+            Self::Command(_) => "cmd",
             Self::Stdin => "stdin",
+            Self::Clipboard => "clip",
         }
     }
 
@@ -72,7 +78,8 @@ impl Source {
             Self::Path(path) if !path.starts_with(&place.root) => Reach::Machine,
             Self::Glob(glob) if !glob.base.starts_with(&place.root) => Reach::Machine,
             Self::Path(_) | Self::Glob(_) | Self::Exclude(_) | Self::Data(_) => Reach::Workspace,
-            Self::Stdin => Reach::Machine,
+            Self::Stdin | Self::Clipboard => Reach::Machine,
+            Self::Command(_) => Reach::Program,
         }
     }
 }
@@ -80,7 +87,7 @@ impl Source {
 /// Reads what a person typed.
 ///
 /// That is a path (absolute, relative to the current directory, `~/…`), of a file or directory or with
-/// wildcards, a URL, `-` for stdin, or `!PATTERN` or `PATTERN?exclude`. An existing path wins over any other
+/// wildcards, a URL, `cmd:` with a command line, `-` for stdin, `clip:` for the clipboard, or `!PATTERN` or `PATTERN?exclude`. An existing path wins over any other
 /// reading. Resolves links: a link's target is what is attached, and what decides whether it is inside
 /// the workspace. Refuses what does not exist, and what is neither file nor directory.
 pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> {
@@ -98,6 +105,8 @@ pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> 
     match Scheme::split(input) {
         Some((Scheme::File, rest)) => return reading.file_url(rest),
         Some((Scheme::Data, _)) => return reading.data(),
+        Some((Scheme::Command, _)) => return reading.command(),
+        Some((Scheme::Clipboard, "")) => return Ok(reading.declared(None, Source::Clipboard)),
         Some((Scheme::Stdin, "")) => return Ok(reading.declared(None, Source::Stdin)),
         Some((scheme, _)) => return Err(reading.refusal(&scheme)),
         None => {}

@@ -2,7 +2,7 @@ use std::{error::Error, fmt, io, path::PathBuf};
 
 use jp_resource::uri::UriError;
 
-use crate::Scheme;
+use crate::{ClipboardError, CommandError, Scheme};
 
 /// Why something could not be attached. Each message finishes "failed to …".
 ///
@@ -199,6 +199,20 @@ pub enum AttachError {
     /// Nothing is piped in.
     #[error("attach stdin: there is nothing in it")]
     EmptyStdin,
+    /// There is no output of a command.
+    #[error("attach {input:?}")]
+    Command {
+        /// What was asked for.
+        input: String,
+        /// Why there is none.
+        source: CommandError,
+    },
+    /// The clipboard can't be read.
+    #[error("attach the clipboard")]
+    Clipboard {
+        /// Why it can't.
+        source: ClipboardError,
+    },
     /// The person interrupted.
     #[error("attach anything: interrupted")]
     Interrupted,
@@ -238,7 +252,7 @@ pub struct IgnoreRule {
 
 impl AttachError {
     /// Returns whether the error is about one thing that can't be had, so that a person may choose to
-    /// go on without it: it is missing, unreadable, too large.
+    /// go on without it: it is missing, unreadable, too large, a command that fails.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
@@ -254,6 +268,8 @@ impl AttachError {
             | Self::TooLong { .. }
             | Self::Stdin { .. }
             | Self::EmptyStdin
+            | Self::Command { .. }
+            | Self::Clipboard { .. }
             | Self::Changing { .. } => true,
             Self::Empty
             | Self::NoHome { .. }

@@ -5,6 +5,8 @@
 //! every machine, and what it stands for on this one. [`resolve`] turns declarations into [`Resolved`]
 //! resources, one [`Handler`] a scheme.
 //!
+//! Files are read, commands run ([`CommandHandler`]), and `data:` URLs, stdin and the clipboard taken as they are.
+//!
 //! Content never leaves through a return value: a [`ContentStore`] takes it, file by file, and may know
 //! an unchanged file without its being read. What can't be attached is an [`AttachError`] that names it;
 //! what is attached otherwise than one might expect is a [`Notice`].
@@ -54,6 +56,8 @@
 //! ```
 
 mod classify;
+mod clipboard;
+mod command;
 mod data;
 mod declare;
 mod error;
@@ -72,6 +76,8 @@ mod special;
 mod stdin;
 mod store;
 
+pub use clipboard::{ClipboardError, ClipboardHandler};
+pub use command::{CommandError, CommandHandler, CommandLine};
 pub use data::DataHandler;
 pub use declare::{
     Declared, Reach, Source, parse_configured, parse_input, parse_stored, possible_declarations,

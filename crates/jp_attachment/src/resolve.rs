@@ -1,11 +1,13 @@
 use std::{collections::HashMap, thread};
 
 use crate::{
-    AttachError, Context, DataHandler, Declared, Delivered, FileHandler, Handler, Resolved, StdinHandler,
+    AttachError, ClipboardHandler, CommandHandler, Context, DataHandler, Declared, Delivered, FileHandler,
+    Handler, Resolved, StdinHandler,
 };
 
 /// One handler for each kind of thing that can be attached.
-const HANDLERS: [&(dyn Handler + Sync); 3] = [&FileHandler, &DataHandler, &StdinHandler];
+const HANDLERS: [&(dyn Handler + Sync); 5] =
+    [&FileHandler, &CommandHandler, &DataHandler, &StdinHandler, &ClipboardHandler];
 
 /// Resolves declarations and excludes, each with the handler of its scheme, all handlers at once.
 ///

@@ -75,6 +75,17 @@ pub enum Notice {
         /// The file.
         name: String,
     },
+    /// A command ended well and printed nothing; it is attached as an empty text.
+    EmptyOutput {
+        /// The command.
+        name: String,
+    },
+    /// Something that a command started held its output open after its end; what came later is not
+    /// attached.
+    HeldOutput {
+        /// The command.
+        name: String,
+    },
     /// Something can't be had and was left out, as [`Unavailable::Skip`](crate::Unavailable::Skip) says.
     Skipped(AttachError),
 }
@@ -94,6 +105,13 @@ impl fmt::Display for Notice {
             Self::BrokenLink { name } => write!(f, "{name:?} is a link that leads nowhere and was left out"),
             Self::Special { name, kind } => write!(f, "{name:?} is a {kind} and was left out"),
             Self::Excluded { name } => write!(f, "{name:?} is excluded and was left out"),
+            Self::EmptyOutput { name } => write!(f, "{name:?} printed nothing"),
+            Self::HeldOutput { name } => {
+                write!(
+                    f,
+                    "{name:?} left something that held its output open; what that printed after half a second is left out"
+                )
+            }
             Self::Skipped(error) => write!(f, "skipped: failed to {error}"),
         }
     }

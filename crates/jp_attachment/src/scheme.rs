@@ -73,7 +73,7 @@ impl Scheme {
 
     /// Lists what can be attached.
     pub(crate) fn supported() -> &'static str {
-        "a path, a directory, a glob, a file: or data: URL, or - for stdin"
+        "a path, a directory, a glob, a file: or data: URL, cmd: with a command, clip: for the clipboard, or - for stdin"
     }
 }
 

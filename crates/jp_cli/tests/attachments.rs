@@ -223,13 +223,15 @@ fn vanished_file_of_the_configuration_names_the_way_out() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.jp(&["q", "--new", "before"]).succeeded();
     let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
-    let attachments = "[conversation]\nattachments = [\"file:gone.md\", \"cmd:date\"]\n";
+    let attachments = "[conversation]\nattachments = [\"file:gone.md\", \"cmd:no-such-program\"]\n";
     sandbox.write(".jp/config.toml", format!("{config}{attachments}"));
     sandbox
         .jp(&["q", "--new", "what?"])
         .failed(1, &["gone.md", "1 more", "conversation.attachments of the configuration"]);
-    sandbox.jp(&["q", "what?"]).failed(1, &["gone.md", "`jp attachment rm 'file:gone.md' 'cmd:date'`"]);
-    sandbox.jp(&["attachment", "rm", "file:gone.md", "cmd:date"]).succeeded();
+    sandbox
+        .jp(&["q", "what?"])
+        .failed(1, &["gone.md", "`jp attachment rm 'file:gone.md' 'cmd://no-such-program'`"]);
+    sandbox.jp(&["attachment", "rm", "file:gone.md", "cmd:no-such-program"]).succeeded();
     sandbox.jp(&["q", "what?"]).succeeded();
 }
 

@@ -73,7 +73,8 @@ fn table_url(table: &Map<String, Value>) -> Result<String, String> {
     if scheme == "file" {
         return Ok(format!("file:{path}"));
     }
-    let mut url = format!("{scheme}://{}", encode(path));
+    let names: Vec<_> = path.split('/').map(encode).collect();
+    let mut url = format!("{scheme}://{}", names.join("/"));
     let parameters = table.get("params").and_then(Value::as_object).into_iter().flatten();
     let pairs = parameters.flat_map(|(key, value)| values(value).map(move |value| (key.as_str(), value)));
     for (index, (key, value)) in pairs.enumerate() {
@@ -130,6 +131,8 @@ mod tests {
                 json!({"type": "cmd", "path": "rg", "params": {"args": ["a&b"], "description": "x y"}}),
                 "cmd://rg?arg=a%26b&description=x%20y",
             ),
+            (json!({"type": "cmd", "path": "scripts/a b"}), "cmd://scripts/a%20b"),
+            (json!({"type": "http", "path": "example.com/docs"}), "http://example.com/docs"),
         ] {
             assert_eq!(Declaration::from_json(&table), Ok(Declaration::new(url)));
         }

@@ -7,7 +7,7 @@ use jp_resource::uri::percent_decode;
 
 use super::{Declared, Source};
 use crate::{
-    AttachError, Exclude, Glob, Place, Scheme, canonical_path, data,
+    AttachError, CommandLine, Exclude, Glob, Place, Scheme, canonical_path, data,
     glob::{self, escape, has_wildcard},
     place::{encode_literal, normalized, slashed},
     special::special_file,
@@ -158,6 +158,12 @@ impl Reading<'_> {
         let declaration = data::declaration(self.input)?;
         let declared = self.declared(declaration, Source::Data(self.input.to_owned()));
         Ok(Declared { input: data::shown(self.input), ..declared })
+    }
+
+    /// Declares the output of a command.
+    pub(super) fn command(&self) -> Result<Declared, AttachError> {
+        let line = CommandLine::parse(self.input)?;
+        Ok(self.declared(Some(line.uri().to_owned()), Source::Command(line)))
     }
 
     /// Says why there is no handler for `scheme`.

@@ -163,12 +163,17 @@ fn mistakes_are_named() {
         ),
         (
             "gopher://example.com",
-            r#"attach "gopher://example.com": `gopher:` is not supported; what can be attached is a path, a directory, a glob, a file: or data: URL, or - for stdin"#,
+            r#"attach "gopher://example.com": `gopher:` is not supported; what can be attached is a path, a directory, a glob, a file: or data: URL, cmd: with a command, clip: for the clipboard, or - for stdin"#,
         ),
         (
             "stdin:abc",
             r#"attach "stdin:abc": it names a snapshot, which can't be read again; attach what it is of once more"#,
         ),
+        (
+            "clip:abc",
+            r#"attach "clip:abc": it names a snapshot, which can't be read again; attach what it is of once more"#,
+        ),
+        ("cmd:echo 'a", r#"attach "cmd:echo 'a": the `'` at character 10 is not closed: 'a"#),
         ("data:x", r#"attach "data:x": a data: URL is `data:TYPE[;base64],DATA`"#),
     ];
     for (input, message) in table {

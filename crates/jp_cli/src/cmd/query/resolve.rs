@@ -161,24 +161,31 @@ fn parse_earlier(
     let mut failed = Vec::new();
     let mut first = None;
     for declaration in earlier.plan.resolve.iter().filter(|declaration| !typed.contains(declaration)) {
-        if let Some(declared) = earlier.configured.sources.get(declaration) {
-            pending.extend(agreed(context, declared.clone(), resolving.place)?);
-            continue;
-        }
-        match parse_stored(declaration.as_str(), resolving.place) {
-            Ok(declared) if declared.source.reach(resolving.place) == Reach::Machine => {
+        let declared = match earlier.configured.sources.get(declaration) {
+            Some(declared) => Ok(declared.clone()),
+            None => parse_stored(declaration.as_str(), resolving.place),
+        };
+        let is_configured = earlier.configured.sources.contains_key(declaration);
+        let agreed = match declared {
+            Ok(declared) if !is_configured && declared.source.reach(resolving.place) == Reach::Machine => {
                 refused(context, declaration.as_str());
+                continue;
             }
-            Ok(declared) => pending.extend(agreed(context, declared, resolving.place)?),
-            Err(error) if resolving.unavailable == Unavailable::Skip => skipped(context, &error),
-            Err(error) => {
+            Ok(declared) => agreed(context, declared, resolving.place),
+            Err(error) => Err(explicit_failure(error)),
+        };
+        match agreed {
+            Ok(declared) => pending.extend(declared),
+            Err(failure) if resolving.unavailable == Unavailable::Skip => {
+                context.output.warn(&format!("skipped: {}", failure.message));
+            }
+            Err(failure) => {
                 failed.push(declaration.to_string());
-                first.get_or_insert(error);
+                first.get_or_insert(failure);
             }
         }
     }
-    let Some(error) = first else { return Ok(pending) };
-    let mut failure = explicit_failure(error);
+    let Some(mut failure) = first else { return Ok(pending) };
     if failed.len() > 1 {
         failure.message.push_str(&format!(" (and {} more that can't be attached)", failed.len() - 1));
     }
@@ -190,29 +197,27 @@ fn parse_earlier(
 /// A program is run only if the person made the declaration themself, agrees now, or said `--yes`.
 fn agreed(context: &Context<'_>, declared: Declared, place: &Place) -> Result<Option<Declared>, Failure> {
     let text = declared.declaration.as_deref().unwrap_or(&declared.input);
-    let trust = context.workspace.trust();
-    let is_trusted = declared.is_trusted || trust.contains(text);
-    if is_trusted || declared.source.reach(place) != Reach::Program {
-        return Ok(Some(Declared { is_trusted, ..declared }));
+    let is_trusted = declared.is_trusted || context.workspace.trust().contains(text);
+    let declared = Declared { is_trusted, ..declared };
+    let Source::Command(line) = &declared.source else { return Ok(Some(declared)) };
+    if is_trusted {
+        return Ok(Some(declared));
     }
-    let question = format!("The workspace or its history attaches what `{text}` prints. Run it?");
-    let is_agreed = context.global.yes
-        || match context.output.confirm(&question) {
-            Some(is_agreed) => is_agreed,
-            None => {
-                return Err(Failure::new(format!(
-                "failed to attach {text:?}: it runs a program, and comes with the workspace or its history"
-            ))
-            .with_hint("`--yes` runs it; `jp attachment rm` detaches it from the conversation."));
-            }
-        };
-    if !is_agreed {
-        context.output.warn(&format!("{text} is left out"));
+    let line = line.name();
+    let question = format!("The workspace or its history attaches the output of `{line}`. Run it?");
+    let is_agreed = if context.global.yes { Some(true) } else { context.output.confirm(&question) };
+    if !is_agreed.ok_or_else(|| unasked(&line))? {
+        context.output.warn(&format!("the output of `{line}` is left out"));
         return Ok(None);
     }
     let declared = Declared { is_trusted: true, ..declared };
     remember(context, std::slice::from_ref(&declared), place);
     Ok(Some(declared))
+}
+
+fn unasked(line: &str) -> Failure {
+    let reason = "the workspace or its history asks for it, and there is no terminal to ask you on";
+    Failure::new(format!("failed to attach the output of `{line}`: {reason}")).with_hint("`--yes` runs it.")
 }
 
 /// Remembers declarations that are the person's own, where that makes a difference another time.

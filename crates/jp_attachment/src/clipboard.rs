@@ -1,0 +1,180 @@
+use std::{env, ffi::OsString, process::Command};
+
+use crate::{
+    AttachError, CommandError, Context, Declared, Handler, Resolved,
+    classify::classify,
+    command::{Output, run_within},
+    keep::assemble,
+    stdin::snapshot,
+};
+
+/// Resolves `clip:` to what the clipboard holds, read by the platform's own tool.
+///
+/// The URI is `clip:` with the checksum of the content. It names a snapshot: nothing reads it again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ClipboardHandler;
+
+/// Why the clipboard can't be attached.
+#[derive(Debug, thiserror::Error)]
+pub enum ClipboardError {
+    /// No desktop is known of.
+    #[error("there is none here: neither WAYLAND_DISPLAY nor DISPLAY is set")]
+    NoDisplay,
+    /// None of the tools that could read it is installed.
+    #[error("there is nothing to read it with ({tried}): install wl-clipboard, xclip or xsel")]
+    NoTool {
+        /// What was looked for.
+        tried: String,
+    },
+    /// It holds nothing.
+    #[error("it is empty")]
+    Empty,
+    /// The tool could not read it.
+    #[error("`{tool}` says {said:?}")]
+    Refused {
+        /// The tool.
+        tool: &'static str,
+        /// What it printed, or its exit status.
+        said: String,
+    },
+    /// The tool could not be run.
+    #[error("`{tool}` can't be run")]
+    Tool {
+        /// The tool.
+        tool: &'static str,
+        /// Why it failed.
+        source: CommandError,
+    },
+}
+
+impl Handler for ClipboardHandler {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["clip"]
+    }
+
+    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
+        match declaration {
+            "clip:" => Ok(()),
+            _ => Err(AttachError::Snapshot { input: declaration.to_owned() }),
+        }
+    }
+
+    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
+        resolve_on(&Displays::of_process(), declared, context)
+    }
+}
+
+/// Where there may be clipboards.
+#[derive(Debug, Clone, Default)]
+struct Displays {
+    wayland: Option<OsString>,
+    x11: Option<OsString>,
+}
+
+/// A program that prints the clipboard.
+#[derive(Debug, PartialEq, Eq)]
+struct Tool {
+    program: &'static str,
+    arguments: &'static [&'static str],
+    /// What its complaint about an empty clipboard has in it.
+    empty: Option<&'static str>,
+}
+
+const WL_PASTE: Tool =
+    Tool { program: "wl-paste", arguments: &["--no-newline"], empty: Some("Nothing is copied") };
+const XCLIP: Tool = Tool {
+    program: "xclip",
+    arguments: &["-selection", "clipboard", "-o"],
+    empty: Some("target STRING not available"),
+};
+const XSEL: Tool = Tool { program: "xsel", arguments: &["--clipboard", "--output"], empty: None };
+const PBPASTE: Tool = Tool { program: "pbpaste", arguments: &[], empty: None };
+const POWERSHELL: Tool = Tool {
+    program: "powershell",
+    arguments: &["-NoProfile", "-Command", "Get-Clipboard", "-Raw"],
+    empty: None,
+};
+
+impl Displays {
+    fn of_process() -> Self {
+        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+        Self { wayland: set("WAYLAND_DISPLAY"), x11: set("DISPLAY") }
+    }
+
+    /// Sets for the tool alone what this process may not have.
+    fn pass(&self, command: &mut Command) {
+        command.envs(self.wayland.iter().map(|display| ("WAYLAND_DISPLAY", display)));
+        command.envs(self.x11.iter().map(|display| ("DISPLAY", display)));
+    }
+}
+
+/// Lists what may read the clipboard, the best first. `os` is as [`env::consts::OS`].
+///
+/// A Mac has one clipboard even where an X server runs.
+fn tools(has_wayland: bool, has_x11: bool, os: &str) -> Vec<Tool> {
+    match os {
+        "macos" => vec![PBPASTE],
+        "windows" => vec![POWERSHELL],
+        _ => {
+            let wayland = has_wayland.then_some(WL_PASTE);
+            let x11 = has_x11.then_some([XCLIP, XSEL]);
+            wayland.into_iter().chain(x11.into_iter().flatten()).collect()
+        }
+    }
+}
+
+/// Reads the clipboard once, however often it is declared.
+fn resolve_on(
+    displays: &Displays,
+    declared: &[Declared],
+    context: &Context<'_>,
+) -> Result<Resolved, AttachError> {
+    let Some(first) = declared.first() else { return Ok(Resolved::default()) };
+    let given = read(displays, context).and_then(|bytes| {
+        let bytes = bytes.map_err(|source| AttachError::Clipboard { source })?;
+        let (content, mime_type) = classify(bytes, "");
+        let resource = snapshot("clip", content).with_mime_type(mime_type).with_name("clipboard");
+        context.keep(first, resource).map(|kept| vec![kept])
+    });
+    assemble(&declared[..1], vec![given], context)
+}
+
+/// Runs the first tool that is there; interruption is the outer error.
+fn read(displays: &Displays, context: &Context<'_>) -> Result<Result<Vec<u8>, ClipboardError>, AttachError> {
+    let tools = tools(displays.wayland.is_some(), displays.x11.is_some(), env::consts::OS);
+    if tools.is_empty() {
+        return Ok(Err(ClipboardError::NoDisplay));
+    }
+    for tool in &tools {
+        let mut command = Command::new(tool.program);
+        command.args(tool.arguments).current_dir(&context.place.root);
+        displays.pass(&mut command);
+        match run_within(command, &|| false, context)? {
+            Err(CommandError::NotFound { .. }) => {}
+            Err(source) => return Ok(Err(ClipboardError::Tool { tool: tool.program, source })),
+            Ok(output) => return Ok(tool.content(output)),
+        }
+    }
+    let tried: Vec<&str> = tools.iter().map(|tool| tool.program).collect();
+    Ok(Err(ClipboardError::NoTool { tried: tried.join(", ") }))
+}
+
+impl Tool {
+    fn content(&self, output: Output) -> Result<Vec<u8>, ClipboardError> {
+        let said = String::from_utf8_lossy(&output.stderr);
+        if output.status == 0 {
+            return if output.stdout.is_empty() { Err(ClipboardError::Empty) } else { Ok(output.stdout) };
+        }
+        if self.empty.is_some_and(|empty| said.contains(empty)) {
+            return Err(ClipboardError::Empty);
+        }
+        let said = match said.trim() {
+            "" => format!("exit status: {}", output.status),
+            said => said.to_owned(),
+        };
+        Err(ClipboardError::Refused { tool: self.program, said })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+mod content;
+mod error;
+mod group;
+mod line;
+mod run;
+mod words;
+
+use std::{
+    collections::HashMap,
+    num::NonZeroUsize,
+    process::Command,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use jp_resource::{BlobRef, Resource};
+
+pub(crate) use self::run::{Bounds, Output, run};
+pub use self::{error::CommandError, line::CommandLine};
+use crate::{
+    AttachError, Context, Declared, Delivered, Handler, Notice, Resolved, Source, keep::assemble, parallel,
+};
+
+/// Resolves `cmd:` to what a program prints.
+///
+/// A command that is declared more than once runs once.
+///
+/// The program runs in the workspace root with the environment of this one, stdin empty. It may print as
+/// much as a resource may have and take as long as [`Context::timeout`]; beyond that it is ended, with
+/// what it started. An exit status other than 0 is part of the content; not to start, to be ended by a
+/// signal or by a bound is a [`CommandError`].
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CommandHandler;
+
+/// How many commands run at once.
+const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
+
+impl Handler for CommandHandler {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["cmd"]
+    }
+
+    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
+        CommandLine::parse(declaration).map(drop)
+    }
+
+    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
+        let firsts: Vec<usize> = declared.iter().map(|one| first_like(one, declared)).collect();
+        let is_first = |index: &usize| firsts[*index] == *index;
+        let indexes: Vec<usize> = (0..declared.len()).filter(is_first).collect();
+        let mut given = attach_all(declared, &indexes, context)?;
+        let notices: Vec<Notice> =
+            given.iter_mut().flatten().flat_map(|given| std::mem::take(&mut given.notices)).collect();
+        let resources = given.into_iter().map(|given| given.map(|given| given.resources)).collect();
+        let run: Vec<Declared> = indexes.iter().map(|index| declared[*index].clone()).collect();
+        let mut resolved = assemble(&run, resources, context)?;
+        resolved.notices.extend(notices);
+        resolved.delivered = with_repeats(resolved.delivered, &indexes, &firsts, declared);
+        Ok(resolved)
+    }
+}
+
+/// Returns the index of the first declaration of the same command.
+fn first_like(one: &Declared, declared: &[Declared]) -> usize {
+    declared.iter().take_while(|earlier| earlier.source != one.source).count()
+}
+
+/// Runs the commands at `indexes`, some at once; results are in their order.
+fn attach_all(
+    declared: &[Declared],
+    indexes: &[usize],
+    context: &Context<'_>,
+) -> Result<Vec<Result<Given, AttachError>>, AttachError> {
+    let failed = AtomicUsize::new(usize::MAX);
+    let work = |(): &mut (), index: &usize| {
+        // Once an earlier one failed, nobody waits for this one.
+        let is_moot = || failed.load(Relaxed) < *index;
+        let given = context.unavailable.tolerate(attach(&declared[*index], &is_moot, context));
+        if given.is_err() {
+            failed.fetch_min(*index, Relaxed);
+        }
+        given
+    };
+    parallel::map(indexes, AT_ONCE, || (), work)
+}
+
+/// Gives every declaration of a command what its first one gave.
+fn with_repeats(
+    of_run: Vec<Delivered>,
+    indexes: &[usize],
+    firsts: &[usize],
+    declared: &[Declared],
+) -> Vec<Delivered> {
+    let of_first: HashMap<usize, Delivered> =
+        of_run.into_iter().map(|delivered| (indexes[delivered.declared], delivered)).collect();
+    let repeat = |(index, first): (usize, &usize)| {
+        let Delivered { declaration, resources, .. } = of_first.get(first)?.clone();
+        let declaration = declared[index].declaration.clone().unwrap_or(declaration);
+        Some(Delivered { declared: index, declaration, resources })
+    };
+    firsts.iter().enumerate().filter_map(repeat).collect()
+}
+
+/// What one command gave.
+#[derive(Default)]
+struct Given {
+    resources: Vec<Resource<BlobRef>>,
+    notices: Vec<Notice>,
+}
+
+fn attach(
+    declared: &Declared,
+    is_moot: &dyn Fn() -> bool,
+    context: &Context<'_>,
+) -> Result<Given, AttachError> {
+    let Source::Command(line) = &declared.source else { return Ok(Given::default()) };
+    let root = &context.place.root;
+    let mut command = Command::new(line.executable(root));
+    command.args(line.arguments()).current_dir(root);
+    let failed = |source| AttachError::Command { input: declared.input.clone(), source };
+    let output = run_within(command, is_moot, context)?.map_err(failed)?;
+    let notices = notices(line, &output);
+    let resource = content::resource(line, output);
+    let limit = context.limits.max_bytes;
+    if resource.content.as_bytes().len() as u64 > limit {
+        return Err(failed(CommandError::TooLong { limit }));
+    }
+    Ok(Given { resources: vec![context.keep(declared, resource)?], notices })
+}
+
+/// Runs a command within the bounds of a context; interruption is the outer error.
+pub(crate) fn run_within(
+    command: Command,
+    is_moot: &dyn Fn() -> bool,
+    context: &Context<'_>,
+) -> Result<Result<Output, CommandError>, AttachError> {
+    let is_moot = || is_moot() || context.check_cancelled().is_err();
+    let bounds = Bounds { timeout: context.timeout, max_bytes: context.limits.max_bytes, is_moot: &is_moot };
+    if is_moot() {
+        return Err(AttachError::Interrupted);
+    }
+    run(command, &bounds).transpose().ok_or(AttachError::Interrupted)
+}
+
+fn notices(line: &CommandLine, output: &Output) -> Vec<Notice> {
+    let name = || line.name();
+    let is_empty = output.status == 0 && output.stdout.is_empty() && output.stderr.is_empty();
+    let empty = is_empty.then(|| Notice::EmptyOutput { name: name() });
+    empty.into_iter().chain(output.was_held.then(|| Notice::HeldOutput { name: name() })).collect()
+}
