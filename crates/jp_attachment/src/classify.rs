@@ -27,7 +27,7 @@ fn binary_type(bytes: &[u8], name: &str) -> &'static str {
 }
 
 /// Returns the type by the bytes that the content starts with.
-fn magic_type(bytes: &[u8]) -> Option<&'static str> {
+pub(crate) fn magic_type(bytes: &[u8]) -> Option<&'static str> {
     // As much as tells office files from other archives.
     const HEAD: usize = 64 * 1024;
     let kind = infer::get(&bytes[..bytes.len().min(HEAD)])?;

@@ -12,12 +12,12 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-use jp_resource::{BlobRef, Resource};
-
 pub(crate) use self::run::{Bounds, Output, run};
 pub use self::{error::CommandError, line::CommandLine};
 use crate::{
-    AttachError, Context, Declared, Delivered, Handler, Notice, Resolved, Source, keep::assemble, parallel,
+    AttachError, Context, Declared, Delivered, Handler, Notice, Resolved, Source,
+    keep::{Kept, assemble},
+    parallel,
 };
 
 /// Resolves `cmd:` to what a program prints.
@@ -47,13 +47,9 @@ impl Handler for CommandHandler {
         let firsts: Vec<usize> = declared.iter().map(|one| first_like(one, declared)).collect();
         let is_first = |index: &usize| firsts[*index] == *index;
         let indexes: Vec<usize> = (0..declared.len()).filter(is_first).collect();
-        let mut given = attach_all(declared, &indexes, context)?;
-        let notices: Vec<Notice> =
-            given.iter_mut().flatten().flat_map(|given| std::mem::take(&mut given.notices)).collect();
-        let resources = given.into_iter().map(|given| given.map(|given| given.resources)).collect();
+        let given = attach_all(declared, &indexes, context)?;
         let run: Vec<Declared> = indexes.iter().map(|index| declared[*index].clone()).collect();
-        let mut resolved = assemble(&run, resources, context)?;
-        resolved.notices.extend(notices);
+        let mut resolved = assemble(&run, given, context)?;
         resolved.delivered = with_repeats(resolved.delivered, &indexes, &firsts, declared);
         Ok(resolved)
     }
@@ -69,7 +65,7 @@ fn attach_all(
     declared: &[Declared],
     indexes: &[usize],
     context: &Context<'_>,
-) -> Result<Vec<Result<Given, AttachError>>, AttachError> {
+) -> Result<Vec<Result<Vec<Kept>, AttachError>>, AttachError> {
     let failed = AtomicUsize::new(usize::MAX);
     let work = |(): &mut (), index: &usize| {
         // Once an earlier one failed, nobody waits for this one.
@@ -100,19 +96,12 @@ fn with_repeats(
     firsts.iter().enumerate().filter_map(repeat).collect()
 }
 
-/// What one command gave.
-#[derive(Default)]
-struct Given {
-    resources: Vec<Resource<BlobRef>>,
-    notices: Vec<Notice>,
-}
-
 fn attach(
     declared: &Declared,
     is_moot: &dyn Fn() -> bool,
     context: &Context<'_>,
-) -> Result<Given, AttachError> {
-    let Source::Command(line) = &declared.source else { return Ok(Given::default()) };
+) -> Result<Vec<Kept>, AttachError> {
+    let Source::Command(line) = &declared.source else { return Ok(Vec::new()) };
     let root = &context.place.root;
     let mut command = Command::new(line.executable(root));
     command.args(line.arguments()).current_dir(root);
@@ -124,7 +113,9 @@ fn attach(
     if resource.content.as_bytes().len() as u64 > limit {
         return Err(failed(CommandError::TooLong { limit }));
     }
-    Ok(Given { resources: vec![context.keep(declared, resource)?], notices })
+    let mut kept = context.keep(declared, resource)?;
+    kept.notices.extend(notices);
+    Ok(vec![kept])
 }
 
 /// Runs a command within the bounds of a context; interruption is the outer error.

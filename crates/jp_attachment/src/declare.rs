@@ -8,7 +8,10 @@ use std::{
 };
 
 use self::reading::{Query, Reading, exists, from_native, resolved_as_far_as_possible, split_query};
-use crate::{AttachError, CommandLine, Exclude, Glob, Place, Scheme, glob::has_wildcard};
+use crate::{
+    AttachError, BearUri, CommandLine, Credentials, Exclude, Glob, HttpUrl, McpUri, Place, Scheme,
+    glob::has_wildcard,
+};
 
 /// Something to attach, or to exclude from what is attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +39,13 @@ pub enum Source {
     Glob(Glob),
     /// What is to be left out.
     Exclude(Exclude),
+    /// A page.
+    Http {
+        /// Its canonical URL.
+        url: HttpUrl,
+        /// What was in the URL to show to its server; never stored.
+        credentials: Option<Credentials>,
+    },
     /// A `data:` URL.
     Data(String),
     /// What a program prints.
@@ -44,6 +54,10 @@ pub enum Source {
     Stdin,
     /// What the clipboard holds.
     Clipboard,
+    /// A resource of an MCP server.
+    Mcp(McpUri),
+    /// Notes of the Bear app.
+    Bear(BearUri),
 }
 
 /// What resolving something reaches for.
@@ -51,12 +65,15 @@ pub enum Source {
 pub enum Reach {
     /// Files of the workspace, or nothing.
     Workspace,
+    /// Servers of the internet. Those of this machine and of private networks are reached only by what the
+    /// person declared themself ([`Declared::is_trusted`]).
+    Network,
     /// Other files of this machine, and what else on it is the person's own.
     Machine,
-    /// Other machines.
-    Network,
     /// A program, which may do anything.
     Program,
+    /// Asks an MCP server.
+    Server,
 }
 
 impl Source {
@@ -64,10 +81,13 @@ impl Source {
     pub(crate) fn scheme(&self) -> &'static str {
         match self {
             Self::Path(_) | Self::Glob(_) | Self::Exclude(_) => "file",
+            Self::Http { .. } => "http",
             Self::Data(_) => "data",
             Self::Command(_) => "cmd",
             Self::Stdin => "stdin",
             Self::Clipboard => "clip",
+            Self::Mcp(_) => "mcp",
+            Self::Bear(_) => "bear",
         }
     }
 
@@ -78,8 +98,10 @@ impl Source {
             Self::Path(path) if !path.starts_with(&place.root) => Reach::Machine,
             Self::Glob(glob) if !glob.base.starts_with(&place.root) => Reach::Machine,
             Self::Path(_) | Self::Glob(_) | Self::Exclude(_) | Self::Data(_) => Reach::Workspace,
-            Self::Stdin | Self::Clipboard => Reach::Machine,
+            Self::Stdin | Self::Clipboard | Self::Bear(_) => Reach::Machine,
+            Self::Http { .. } => Reach::Network,
             Self::Command(_) => Reach::Program,
+            Self::Mcp(_) => Reach::Server,
         }
     }
 }
@@ -104,9 +126,12 @@ pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> 
     }
     match Scheme::split(input) {
         Some((Scheme::File, rest)) => return reading.file_url(rest),
+        Some((Scheme::Http, _)) => return reading.http(),
         Some((Scheme::Data, _)) => return reading.data(),
         Some((Scheme::Command, _)) => return reading.command(),
         Some((Scheme::Clipboard, "")) => return Ok(reading.declared(None, Source::Clipboard)),
+        Some((Scheme::Mcp, rest)) => return reading.mcp(rest),
+        Some((Scheme::Bear, rest)) => return reading.bear(rest),
         Some((Scheme::Stdin, "")) => return Ok(reading.declared(None, Source::Stdin)),
         Some((scheme, _)) => return Err(reading.refusal(&scheme)),
         None => {}
@@ -173,12 +198,17 @@ pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
     declarations
 }
 
+/// How many entries of a directory are looked at to find what it gave.
+const MAX_ENTRIES: usize = 100_000;
+
 /// Lists what a directory outside the workspace may have given, without regard to any rule.
 fn files_below(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
+    let mut left = MAX_ENTRIES;
     let mut pending = vec![directory.to_owned()];
     while let Some(directory) = pending.pop() {
-        for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(directory).into_iter().flatten().flatten().take(left) {
+            left -= 1;
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => pending.push(entry.path()),
                 _ => files.push(entry.path()),

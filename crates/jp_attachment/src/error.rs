@@ -2,7 +2,7 @@ use std::{error::Error, fmt, io, path::PathBuf};
 
 use jp_resource::uri::UriError;
 
-use crate::{ClipboardError, CommandError, Scheme};
+use crate::{BearError, ClipboardError, CommandError, HttpError, McpError, Scheme};
 
 /// Why something could not be attached. Each message finishes "failed to …".
 ///
@@ -117,6 +117,30 @@ pub enum AttachError {
         /// The rule that ignores it.
         rule: IgnoreRule,
     },
+    /// All that a directory or glob gives looks like it holds secrets.
+    #[error(
+        "attach {input:?}: nothing is left but what looks like it holds secrets, {example:?} for one; name a file outright to attach it"
+    )]
+    AllSecret {
+        /// What was asked for.
+        input: String,
+        /// A file that was left out, as a notice names it.
+        example: String,
+    },
+    /// A text looks like it holds a secret, and [`Secrets::Refuse`](crate::Secrets::Refuse) refuses it.
+    #[error(
+        "attach {input:?}: {name:?} line {line} holds what looks like {kind}, and conversation.attachment.secrets refuses it"
+    )]
+    Secret {
+        /// What was asked for.
+        input: String,
+        /// The name of the file or resource.
+        name: String,
+        /// What it looks like, with an article.
+        kind: &'static str,
+        /// Where, counted from 1.
+        line: usize,
+    },
     /// Exclude patterns leave nothing.
     #[error("attach {input:?}: everything in {directory:?} is excluded")]
     AllExcluded {
@@ -190,6 +214,14 @@ pub enum AttachError {
         /// The most it may have.
         limit: u64,
     },
+    /// A page could not be had.
+    #[error("attach {input:?}")]
+    Http {
+        /// What was asked for, without credentials.
+        input: String,
+        /// Why it failed.
+        source: Box<HttpError>,
+    },
     /// Standard input can't be read.
     #[error("attach stdin")]
     Stdin {
@@ -212,6 +244,24 @@ pub enum AttachError {
     Clipboard {
         /// Why it can't.
         source: ClipboardError,
+    },
+    /// A resource of an MCP server can't be had.
+    #[error("attach {input:?} of the MCP server {server:?}")]
+    Mcp {
+        /// What was asked for.
+        input: String,
+        /// The name of the server.
+        server: String,
+        /// Why it can't.
+        source: McpError,
+    },
+    /// Notes of the Bear app can't be had.
+    #[error("attach {input:?}")]
+    Bear {
+        /// What was asked for.
+        input: String,
+        /// Why they can't.
+        source: BearError,
     },
     /// The person interrupted.
     #[error("attach anything: interrupted")]
@@ -252,7 +302,7 @@ pub struct IgnoreRule {
 
 impl AttachError {
     /// Returns whether the error is about one thing that can't be had, so that a person may choose to
-    /// go on without it: it is missing, unreadable, too large, a command that fails.
+    /// go on without it: it is missing, unreadable, too large, a command that fails, or looks like a secret.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         match self {
@@ -263,13 +313,18 @@ impl AttachError {
             | Self::NoMatch { .. }
             | Self::EmptyDirectory { .. }
             | Self::AllIgnored { .. }
+            | Self::AllSecret { .. }
+            | Self::Secret { .. }
             | Self::AllExcluded { .. }
             | Self::TooLarge { .. }
             | Self::TooLong { .. }
+            | Self::Http { .. }
             | Self::Stdin { .. }
             | Self::EmptyStdin
             | Self::Command { .. }
             | Self::Clipboard { .. }
+            | Self::Mcp { .. }
+            | Self::Bear { .. }
             | Self::Changing { .. } => true,
             Self::Empty
             | Self::NoHome { .. }

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use jp_resource::{Annotations, Resource};
 
 use self::{
-    plan::{Plan, Planned},
-    read::Kept,
+    plan::{Given, Plan, Planned},
+    read::{Content, Kept},
 };
 use crate::{
     AttachError, Context, Declared, Delivered, Handler, Notice, Resolved, Scheme, Source, Unavailable, glob,
@@ -22,6 +22,10 @@ use crate::{
 /// root of the repository or workspace on, and never enter `.git`, `.hg`, `.jj`, `.jp` and `.svn`; what
 /// is named outright is attached even if ignored. Links to files are followed, links to directories in a
 /// directory are not.
+///
+/// A directory or glob gives no file that looks like it holds secrets, by its name (`.env`, `id_rsa`) or
+/// as it is a private key, and each that is left out is a [`Notice::SecretFile`]. What is named outright is
+/// attached.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct FileHandler;
 
@@ -49,7 +53,7 @@ impl Handler for FileHandler {
         let stamps = inspect::inspect(&plan.files, declared, context)?;
         inspect::check_total(&stamps, context)?;
         let kept = read::read(&plan.files, stamps, declared, context)?;
-        Ok(assemble(plan, kept, declared, context))
+        assemble(plan, kept, declared, context)
     }
 }
 
@@ -79,45 +83,103 @@ impl Unavailable {
 /// Puts together what the steps found out.
 fn assemble(
     plan: Plan,
-    kept: Vec<Tolerated<Kept>>,
+    contents: Vec<Tolerated<Content>>,
     declared: &[Declared],
     context: &Context<'_>,
-) -> Resolved {
+) -> Result<Resolved, AttachError> {
     let mut resolved = Resolved { notices: plan.notices, ..Resolved::default() };
-    let mut indexes = Vec::with_capacity(kept.len());
+    let mut outcomes = Vec::with_capacity(contents.len());
     let paths: Vec<_> = plan.files.iter().map(|file| file.path.clone()).collect();
-    for (file, kept) in plan.files.into_iter().zip(kept) {
-        indexes.push(kept.is_ok().then_some(resolved.resources.len()));
-        match kept {
-            Ok(kept) => resolved.add(file, kept),
-            Err(error) => resolved.notices.push(Notice::Skipped(error)),
-        }
+    for (file, content) in plan.files.into_iter().zip(contents) {
+        outcomes.push(resolved.outcome(file, content));
     }
     for (index, (declared, given)) in declared.iter().zip(plan.given).enumerate() {
         let Some(given) = given else { continue };
+        let given = match context.unavailable.tolerate(without_keys(given, &outcomes, declared))? {
+            Ok(given) => given,
+            Err(error) => {
+                resolved.notices.push(Notice::Skipped(error));
+                continue;
+            }
+        };
         match &declared.declaration {
-            Some(declaration) => resolved.deliver(index, declaration, &given, &indexes),
+            Some(declaration) => resolved.deliver(index, declaration, &given, &outcomes),
             None => {
                 for file in given {
                     let declaration = context.place.declaration(&paths[file]);
                     let declaration = declaration.expect("a planned path is UTF-8: it has a URI");
-                    resolved.deliver(index, &declaration, &[file], &indexes);
+                    resolved.deliver(index, &declaration, &[file], &outcomes);
                 }
             }
         }
     }
     let mut seen = HashSet::new();
     resolved.delivered.retain(|delivered| seen.insert(delivered.declaration.clone()));
-    resolved
+    Ok(resolved)
+}
+
+/// What became of a planned file.
+enum Outcome {
+    /// The resource with this index.
+    Resource { index: usize, is_private_key: bool },
+    /// A private key, with its name, that is left out.
+    LeftOut(String),
+    /// An error that is tolerated.
+    Skipped,
+}
+
+/// Takes private keys out of what a directory or glob gives. Fails where that leaves nothing, unless
+/// another declaration names one of them.
+fn without_keys(given: Given, outcomes: &[Outcome], declared: &Declared) -> Result<Vec<usize>, AttachError> {
+    let Given { mut files, is_walk } = given;
+    let (mut left_out, mut named) = (None, false);
+    files.retain(|file| match &outcomes[*file] {
+        Outcome::LeftOut(name) => {
+            left_out = left_out.or(Some(name));
+            false
+        }
+        Outcome::Resource { is_private_key: true, .. } if is_walk => {
+            named = true;
+            false
+        }
+        Outcome::Resource { .. } | Outcome::Skipped => true,
+    });
+    match left_out {
+        Some(example) if files.is_empty() && !named => {
+            Err(AttachError::AllSecret { input: declared.input.clone(), example: example.clone() })
+        }
+        _ => Ok(files),
+    }
 }
 
 impl Resolved {
+    /// Takes in what became of a file.
+    fn outcome(&mut self, file: Planned, content: Tolerated<Content>) -> Outcome {
+        match content {
+            Ok(Content::Kept(kept)) => {
+                let (index, is_private_key) = (self.resources.len(), kept.is_private_key);
+                self.add(file, kept);
+                Outcome::Resource { index, is_private_key }
+            }
+            Ok(Content::LeftOut) => {
+                let name = file.identity.name;
+                self.notices.push(Notice::SecretFile { name: name.clone() });
+                Outcome::LeftOut(name)
+            }
+            Err(error) => {
+                self.notices.push(Notice::Skipped(error));
+                Outcome::Skipped
+            }
+        }
+    }
+
     fn add(&mut self, file: Planned, kept: Kept) {
         let mut resource = Resource::new(file.identity.uri, kept.blob).with_name(file.identity.name);
         resource.mime_type = Some(kept.mime_type);
         resource.annotations = kept
             .last_modified
             .map(|time| Annotations { last_modified: Some(time), ..Annotations::default() });
+        self.notices.extend(kept.notices);
         self.totals.files += 1;
         self.totals.bytes += kept.blob.size;
         self.totals.known += usize::from(kept.was_known);
@@ -125,8 +187,12 @@ impl Resolved {
     }
 
     /// Records what a declaration gave, unless all of it was skipped.
-    fn deliver(&mut self, declared: usize, declaration: &str, given: &[usize], indexes: &[Option<usize>]) {
-        let resources: Vec<usize> = given.iter().filter_map(|&file| indexes[file]).collect();
+    fn deliver(&mut self, declared: usize, declaration: &str, given: &[usize], outcomes: &[Outcome]) {
+        let resource = |file: &usize| match outcomes[*file] {
+            Outcome::Resource { index, .. } => Some(index),
+            Outcome::LeftOut(_) | Outcome::Skipped => None,
+        };
+        let resources: Vec<usize> = given.iter().filter_map(resource).collect();
         if resources.is_empty() && !given.is_empty() {
             return;
         }

@@ -1,11 +1,12 @@
 use std::{
     num::NonZeroUsize,
+    path::Path,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, SystemTime},
 };
 
-use crate::{AttachError, ContentStore, Declared, Place, Progress, Resolved};
+use crate::{AttachError, ContentStore, Declared, Place, Progress, ReadMcp, Resolved};
 
 /// Resolves the declarations of some URI schemes; holds no state.
 pub trait Handler {
@@ -35,10 +36,16 @@ pub struct Context<'a> {
     pub limits: Limits,
     /// What happens to what can't be had.
     pub unavailable: Unavailable,
+    /// What happens to text that looks like it holds a secret.
+    pub secrets: Secrets,
     /// How many threads read files.
     pub workers: NonZeroUsize,
     /// How long one page or command may take.
     pub timeout: Duration,
+    /// Reads from MCP servers; without it there are none.
+    pub mcp: Option<&'a dyn ReadMcp>,
+    /// The database of the Bear app; without it where the app keeps it, below the home directory.
+    pub bear_database: Option<&'a Path>,
     /// Counts what is done.
     pub progress: Option<&'a Progress>,
     /// Ends what takes time, once set.
@@ -66,6 +73,21 @@ pub enum Unavailable {
     Skip,
 }
 
+/// What happens to text that looks like it holds a secret, such as a token or a private key.
+///
+/// Looking costs a pass over each text, at some hundred MB a second, of files that the store knows too:
+/// those are read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Secrets {
+    /// Nothing looks.
+    #[default]
+    Off,
+    /// It is attached, with a [`Notice::Secret`](crate::Notice::Secret) for each kind.
+    Warn,
+    /// It is not attached: [`AttachError::Secret`].
+    Refuse,
+}
+
 impl<'a> Context<'a> {
     /// Makes a context with the default limits, that fails where something is unavailable.
     ///
@@ -78,9 +100,12 @@ impl<'a> Context<'a> {
             now,
             limits: Limits::default(),
             unavailable: Unavailable::default(),
+            secrets: Secrets::default(),
             workers: thread::available_parallelism()
                 .map_or(NonZeroUsize::MIN, |processors| processors.min(four)),
             timeout: Duration::from_secs(60),
+            mcp: None,
+            bear_database: None,
             progress: None,
             cancelled: None,
         }

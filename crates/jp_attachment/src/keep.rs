@@ -2,27 +2,59 @@ use std::collections::HashMap;
 
 use jp_resource::{BlobRef, Resource, ResourceContent};
 
-use crate::{AttachError, Context, Declared, Delivered, Notice, Resolved};
+use crate::{AttachError, Context, Declared, Delivered, Notice, Resolved, Secrets, Source, secret};
+
+/// A resource that the store has, and what was noticed about it.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) resource: Resource<BlobRef>,
+    pub(crate) notices: Vec<Notice>,
+}
 
 impl Context<'_> {
-    /// Keeps a resource that a handler has in memory.
-    pub(crate) fn keep(
+    /// Looks for secrets in a text that is about to be kept, as [`Secrets`] says.
+    pub(crate) fn check_secrets(
         &self,
-        declared: &Declared,
-        resource: Resource,
-    ) -> Result<Resource<BlobRef>, AttachError> {
-        let mime_type = resource.mime_type.as_deref().unwrap_or("application/octet-stream");
+        input: &str,
+        name: &str,
+        text: Option<&str>,
+    ) -> Result<Vec<Notice>, AttachError> {
+        let (Secrets::Warn | Secrets::Refuse, Some(text)) = (self.secrets, text) else {
+            return Ok(Vec::new());
+        };
+        let findings = secret::scan(text);
+        if let (Secrets::Refuse, Some(first)) = (self.secrets, findings.first()) {
+            let (input, name) = (without_secret(input), without_secret(name));
+            return Err(AttachError::Secret { input, name, kind: first.kind, line: first.line });
+        }
+        let notice = |found: secret::Finding| Notice::Secret {
+            name: without_secret(name),
+            kind: found.kind,
+            line: found.line,
+        };
+        Ok(findings.into_iter().map(notice).collect())
+    }
+
+    /// Keeps a resource that a handler has in memory, once it is looked at for secrets.
+    pub(crate) fn keep(&self, declared: &Declared, resource: Resource) -> Result<Kept, AttachError> {
+        let text = resource.content.as_text().or(resource.formatted.as_deref());
+        let notices = self.check_secrets(&declared.input, resource.label(), text)?;
+        let mime_type = resource.mime_type.as_deref().unwrap_or(match resource.content {
+            ResourceContent::Text(_) => "text/plain",
+            ResourceContent::Blob(_) => "application/octet-stream",
+        });
         let blob = self.store.keep(&resource.content, mime_type, None).map_err(|source| {
             let (input, of) = (declared.input.clone(), resource.uri.clone());
             AttachError::Store { input, of, source }
         })?;
         if let Some(progress) = self.progress {
             let size = resource.content.as_bytes().len() as u64;
-            progress.expect(1, size);
+            progress.expect(0, size);
             progress.read(size);
             progress.finish();
         }
-        Ok(resource.map(|_: ResourceContent| blob, |formatted| formatted))
+        let resource = resource.map(|_: ResourceContent| blob, |formatted| formatted);
+        Ok(Kept { resource, notices })
     }
 }
 
@@ -31,7 +63,7 @@ impl Context<'_> {
 /// A declaration without a stored form is stored as the URI of what it gave.
 pub(crate) fn assemble(
     declared: &[Declared],
-    given: Vec<Result<Vec<Resource<BlobRef>>, AttachError>>,
+    given: Vec<Result<Vec<Kept>, AttachError>>,
     context: &Context<'_>,
 ) -> Result<Resolved, AttachError> {
     let mut resolved = Resolved::default();
@@ -45,10 +77,12 @@ pub(crate) fn assemble(
             }
         };
         let mut delivered = Vec::with_capacity(resources.len());
-        for resource in resources {
-            let place = *indexes.entry(resource.uri.clone()).or_insert(resolved.resources.len());
+        for Kept { resource, notices } in resources {
+            let identity = (origin(&declared.source), resource.uri.clone());
+            let place = *indexes.entry(identity).or_insert(resolved.resources.len());
             delivered.push((place, resource.uri.clone()));
             if place == resolved.resources.len() {
+                resolved.notices.extend(notices);
                 resolved.totals.files += 1;
                 resolved.totals.bytes += resource.content.size;
                 resolved.resources.push(resource);
@@ -68,4 +102,24 @@ pub(crate) fn assemble(
         }
     }
     Ok(resolved)
+}
+
+/// Returns what to call content that holds a secret where its name, such as a URL or a command line, may
+/// hold it as well.
+fn without_secret(name: &str) -> String {
+    let is_data = name.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"));
+    match name.split_once(if is_data { ',' } else { ':' }) {
+        Some((kind, _)) if is_data => format!("{kind},…"),
+        _ if secret::scan(name).is_empty() => name.to_owned(),
+        Some((scheme, _)) if scheme.bytes().all(|byte| byte.is_ascii_lowercase()) => format!("{scheme}:…"),
+        _ => "…".to_owned(),
+    }
+}
+
+/// Returns what a URI belongs to besides its scheme: two MCP servers may use the same one.
+fn origin(source: &Source) -> Option<&str> {
+    match source {
+        Source::Mcp(mcp) => Some(&mcp.server),
+        _ => None,
+    }
 }

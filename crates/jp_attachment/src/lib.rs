@@ -11,9 +11,12 @@
 //! an unchanged file without its being read. What can't be attached is an [`AttachError`] that names it;
 //! what is attached otherwise than one might expect is a [`Notice`].
 //!
+//! What a directory or glob gives is without files that hold secrets by their name, and without private
+//! keys; [`Secrets`] has every text looked at for tokens and passwords before it is stored.
+//!
 //! A file inside the workspace is named by its `file:///…` URI; one outside by an `external:` URI, which
 //! tells the name of the file and not where it is. Nothing that is stored of either has the home
-//! directory in it.
+//! directory in it. A page is named by its canonical URL ([`HttpUrl`]), which never holds credentials.
 //!
 //! ```
 //! use std::{error::Error, fs, time::SystemTime};
@@ -55,6 +58,7 @@
 //! # }
 //! ```
 
+mod bear;
 mod classify;
 mod clipboard;
 mod command;
@@ -65,17 +69,21 @@ mod exclude;
 mod file;
 mod glob;
 mod handler;
+mod http;
 mod keep;
+mod mcp;
 mod parallel;
 mod place;
 mod progress;
 mod resolve;
 mod resolved;
 mod scheme;
+mod secret;
 mod special;
 mod stdin;
 mod store;
 
+pub use bear::{BearError, BearHandler, BearUri};
 pub use clipboard::{ClipboardError, ClipboardHandler};
 pub use command::{CommandError, CommandHandler, CommandLine};
 pub use data::DataHandler;
@@ -86,7 +94,9 @@ pub use error::{AttachError, IgnoreRule, SpecialFile};
 pub use exclude::Exclude;
 pub use file::FileHandler;
 pub use glob::Glob;
-pub use handler::{Context, Handler, Limits, Unavailable};
+pub use handler::{Context, Handler, Limits, Secrets, Unavailable};
+pub use http::{Credentials, HttpError, HttpHandler, HttpUrl};
+pub use mcp::{McpError, McpHandler, McpUri, ReadMcp};
 pub use place::{ExternalKey, Place, canonical_path};
 pub use progress::{Counts, Progress};
 pub use resolve::resolve;

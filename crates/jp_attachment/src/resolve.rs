@@ -1,13 +1,21 @@
 use std::{collections::HashMap, thread};
 
 use crate::{
-    AttachError, ClipboardHandler, CommandHandler, Context, DataHandler, Declared, Delivered, FileHandler,
-    Handler, Resolved, StdinHandler,
+    AttachError, BearHandler, ClipboardHandler, CommandHandler, Context, DataHandler, Declared, Delivered,
+    FileHandler, Handler, HttpHandler, McpHandler, Resolved, StdinHandler,
 };
 
 /// One handler for each kind of thing that can be attached.
-const HANDLERS: [&(dyn Handler + Sync); 5] =
-    [&FileHandler, &CommandHandler, &DataHandler, &StdinHandler, &ClipboardHandler];
+const HANDLERS: [&(dyn Handler + Sync); 8] = [
+    &FileHandler,
+    &HttpHandler,
+    &CommandHandler,
+    &DataHandler,
+    &StdinHandler,
+    &ClipboardHandler,
+    &McpHandler,
+    &BearHandler,
+];
 
 /// Resolves declarations and excludes, each with the handler of its scheme, all handlers at once.
 ///
@@ -15,6 +23,11 @@ const HANDLERS: [&(dyn Handler + Sync); 5] =
 /// order. Refuses excludes without anything to exclude from, and more bytes in all than are allowed.
 pub fn resolve(declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
     let parts: Vec<Part> = HANDLERS.iter().filter_map(|handler| Part::of(*handler, declared)).collect();
+    if let Some(progress) = context.progress {
+        // What a directory gives is not known before it is walked.
+        let is_counted = |one: &&Declared| one.source.scheme() != "file";
+        progress.expect(declared.iter().filter(is_counted).count(), 0);
+    }
     let results: Vec<Result<Resolved, AttachError>> = match &parts[..] {
         [only] => vec![only.handler.resolve(&only.declared, context)],
         parts => thread::scope(|scope| {

@@ -86,6 +86,52 @@ pub enum Notice {
         /// The command.
         name: String,
     },
+    /// A file that a directory or glob gave looks like it holds secrets, by its name or as it is a private
+    /// key, and was left out.
+    SecretFile {
+        /// The file.
+        name: String,
+    },
+    /// A text looks like it holds a secret and is attached.
+    Secret {
+        /// The file or resource.
+        name: String,
+        /// What it looks like, with an article.
+        kind: &'static str,
+        /// Where, counted from 1.
+        line: usize,
+    },
+    /// A page does not say its charset and is not UTF-8.
+    GuessedCharset {
+        /// The page.
+        name: String,
+        /// What it was read as.
+        charset: String,
+    },
+    /// Text has bytes that mean nothing in its charset.
+    Garbled {
+        /// What holds it.
+        name: String,
+        /// The charset.
+        charset: String,
+    },
+    /// What is said to be text is not, or is in a charset that nobody knows.
+    NotText {
+        /// The page.
+        name: String,
+        /// What it is said to be.
+        mime_type: String,
+    },
+    /// A page of HTML shows nothing unless its scripts run.
+    EmptyPage {
+        /// The page.
+        name: String,
+    },
+    /// A page of HTML is not made Markdown: that takes too long, gives too much or would lose some of it.
+    NotConverted {
+        /// The page.
+        name: String,
+    },
     /// Something can't be had and was left out, as [`Unavailable::Skip`](crate::Unavailable::Skip) says.
     Skipped(AttachError),
 }
@@ -110,6 +156,34 @@ impl fmt::Display for Notice {
                 write!(
                     f,
                     "{name:?} left something that held its output open; what that printed after half a second is left out"
+                )
+            }
+            Self::SecretFile { name } => write!(
+                f,
+                "{name:?} looks like it holds secrets and was left out; name it outright to attach it"
+            ),
+            Self::Secret { name, kind, line } => {
+                write!(f, "{name:?} line {line} holds what looks like {kind}")
+            }
+            Self::GuessedCharset { name, charset } => {
+                write!(f, "{name:?} does not say its charset and is not UTF-8; it is read as {charset}")
+            }
+            Self::Garbled { name, charset } => {
+                write!(f, "{name:?} has bytes that are not {charset}; they are shown to the model as �")
+            }
+            Self::NotText { name, mime_type } => {
+                write!(
+                    f,
+                    "{name:?} is said to be {mime_type} and is not text that can be read; it is attached as binary"
+                )
+            }
+            Self::EmptyPage { name } => {
+                write!(f, "{name:?} shows no text by itself; its HTML is attached as it is")
+            }
+            Self::NotConverted { name } => {
+                write!(
+                    f,
+                    "{name:?} is too large or too malformed to be made Markdown; its HTML is attached as it is"
                 )
             }
             Self::Skipped(error) => write!(f, "skipped: failed to {error}"),

@@ -23,15 +23,24 @@ pub enum Scheme {
     Unknown(String),
 }
 
+/// What a resource of an MCP server is written with.
+const MCP: &str = "mcp+";
+
 impl Scheme {
     /// Reads the scheme of `input` (RFC 3986 §3.1; case does not matter), and what follows it.
     ///
-    /// A single letter is a Windows drive, not a scheme.
+    /// A single letter is a Windows drive, not a scheme. What follows `mcp+` is the server and the URI that
+    /// it knows, with its own scheme.
     #[must_use]
     pub fn split(input: &str) -> Option<(Self, &str)> {
         if input == "-" {
             // As good as `stdin:`.
             return Some((Self::Stdin, ""));
+        }
+        if let Some((start, rest)) = input.split_at_checked(MCP.len())
+            && start.eq_ignore_ascii_case(MCP)
+        {
+            return Some((Self::Mcp, rest));
         }
         let (name, rest) = input.split_once(':')?;
         let is_scheme = name.len() > 1
@@ -50,7 +59,6 @@ impl Scheme {
             "bear" => Self::Bear,
             "clip" => Self::Clipboard,
             "stdin" => Self::Stdin,
-            _ if name.starts_with("mcp+") => Self::Mcp,
             _ => Self::Unknown(name.to_owned()),
         }
     }
@@ -73,7 +81,7 @@ impl Scheme {
 
     /// Lists what can be attached.
     pub(crate) fn supported() -> &'static str {
-        "a path, a directory, a glob, a file: or data: URL, cmd: with a command, clip: for the clipboard, or - for stdin"
+        "a path, a directory, a glob, a file:, http(s): or data: URL, cmd: with a command, mcp+SERVER+URI, bear:, clip: for the clipboard, or - for stdin"
     }
 }
 
@@ -88,7 +96,9 @@ mod tests {
             ("FILE:///a", Some((Scheme::File, "///a"))),
             ("https://a/b:c", Some((Scheme::Http, "//a/b:c"))),
             ("cmd:git diff", Some((Scheme::Command, "git diff"))),
-            ("mcp+docs+file:///x", Some((Scheme::Mcp, "///x"))),
+            ("mcp+docs+file:///x", Some((Scheme::Mcp, "docs+file:///x"))),
+            ("MCP+Docs+x", Some((Scheme::Mcp, "Docs+x"))),
+            ("mcp:x", Some((Scheme::Unknown("mcp".into()), "x"))),
             ("-", Some((Scheme::Stdin, ""))),
             ("clip:", Some((Scheme::Clipboard, ""))),
             ("gopher:x", Some((Scheme::Unknown("gopher".into()), "x"))),

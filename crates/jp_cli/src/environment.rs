@@ -14,6 +14,8 @@ pub(crate) struct Environment {
     pub(crate) config: Option<PathBuf>,
     pub(crate) data: PathBuf,
     pub(crate) cache: PathBuf,
+    /// Where Bear's notes are, if not where the app keeps them.
+    pub(crate) bear_database: Option<PathBuf>,
     /// Names the terminal session, where there is one.
     pub(crate) session: Option<String>,
     pub(crate) stdin_is_terminal: bool,
@@ -36,6 +38,7 @@ impl Environment {
             config: directory("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config"))),
             data: directory("XDG_DATA_HOME").unwrap_or_else(|| below_home(".local/share")).join("jp"),
             cache: directory("XDG_CACHE_HOME").unwrap_or_else(|| below_home(".cache")).join("jp"),
+            bear_database: env::var_os("JP_BEAR_DATABASE").map(PathBuf::from),
             session: session(stdin_is_terminal || stderr_is_terminal),
             stdin_is_terminal,
             stdout_is_terminal: std::io::stdout().is_terminal(),

@@ -11,6 +11,8 @@ pub(crate) enum Code {
     Failed = 1,
     /// Called wrongly.
     Usage = 2,
+    /// Refused by a budget or a policy.
+    Refused = 3,
     /// Interrupted by the person.
     Interrupted = 130,
 }

@@ -85,7 +85,7 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         ("huge", vec!["huge", "3221225472 bytes", "conversation.attachment.max_bytes"]),
         ("fifo", vec!["named pipe"]),
         ("loop", vec!["loop"]),
-        ("https://example.com/", vec!["http:", "not supported"]),
+        ("gopher://example.com/", vec!["gopher:", "not supported"]),
         ("external:00/x", vec!["attach what it is of once more"]),
         ("!ok.txt", vec!["exclude"]),
     ] {

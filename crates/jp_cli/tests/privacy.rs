@@ -4,7 +4,10 @@
 
 mod support;
 
-use std::{fs, io::Read as _};
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+};
 
 use support::{Sandbox, answering};
 
@@ -78,6 +81,81 @@ fn no_path_of_the_machine_is_stored() {
         for private in
             [support::shown(&sandbox.home), "jean".to_owned(), "outside/".to_owned(), "file:///".to_owned()]
         {
+            let found = bytes.windows(private.len()).any(|window| window == private.as_bytes());
+            assert!(!found, "{private:?} is in {}: {}", path.display(), String::from_utf8_lossy(&bytes));
+        }
+    }
+}
+
+/// Answers every request with a small page, for as long as the test runs.
+fn page_server() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for connection in listener.incoming().take(20) {
+            let mut connection = connection.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                if connection.read(&mut byte).unwrap_or(0) == 0 {
+                    break;
+                }
+                head.push(byte[0]);
+            }
+            let is_known = String::from_utf8_lossy(&head).to_lowercase().contains("authorization: basic");
+            let body = if is_known { "<h1>Welcome</h1>" } else { "<h1>Who?</h1>" };
+            let length = body.len();
+            _ = write!(
+                connection,
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+            );
+        }
+    });
+    port
+}
+
+#[test]
+fn no_kind_of_attachment_stores_a_place_or_a_credential() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    fs::rename(sandbox.path(".jp/config.toml"), sandbox.home.join("config.toml")).unwrap();
+    let config = support::shown(&sandbox.home.join("config.toml"));
+    sandbox.write("src/main.rs", "fn main() {}");
+    sandbox.write("~/outside/notes.md", "# Notes");
+    sandbox.write("~/stdin.txt", "piped");
+    let port = page_server();
+    let url = format!("http://hans:hunter2@127.0.0.1:{port}/a/../page");
+    let attach = ["src/", "~/outside/notes.md", &url, "cmd:ls src", "data:text/plain,hello", "-"];
+    let jp = |arguments: &[&str]| {
+        let mut command = sandbox.command(&["-c", &config]);
+        command.args(arguments).stdin(fs::File::open(sandbox.home.join("stdin.txt")).unwrap());
+        support::run(command).succeeded()
+    };
+    let mut arguments = vec!["q", "--new", "one"];
+    attach.iter().for_each(|input| arguments.extend(["-a", input]));
+    let run = jp(&arguments);
+    assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    let message = support::last_message(&server);
+    for part in ["fn main", "# Notes", "# Welcome", "main.rs\n", "hello", "piped"] {
+        assert!(message.contains(part), "{part:?} is not in {message}");
+    }
+    let rows = sandbox.json(&["-c", &config, "attachment", "ls"]);
+    let kinds: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["workspace", "external", "url", "command", "data", "stdin"]);
+    let shown = format!("http://127.0.0.1:{port}/page");
+    assert_eq!((&rows[2]["uri"], &rows[2]["name"]), (&shown.clone().into(), &shown.clone().into()));
+    jp(&["resource", "refresh", &shown]);
+    jp(&["attachment", "rm", &url]);
+    jp(&["conversation", "fork", "--turns", "0"]);
+    jp(&["q", "two"]);
+    assert!(!support::last_message(&server).contains("Who?"));
+
+    let files = sandbox.files(".jp");
+    assert!(files.iter().filter(|path| path.ends_with("events.json")).count() == 2 && files.len() > 8);
+    let root = support::shown(&sandbox.root);
+    for path in files {
+        let bytes = content(&path);
+        for private in [&*support::shown(&sandbox.home), &root, "jean", "outside/", "hans", "hunter2"] {
             let found = bytes.windows(private.len()).any(|window| window == private.as_bytes());
             assert!(!found, "{private:?} is in {}: {}", path.display(), String::from_utf8_lossy(&bytes));
         }

@@ -429,9 +429,6 @@ fn setting_without_effect_is_said() {
     let run =
         sandbox.jp(&["query", "--new", "-c", "conversation.deduplication.enabled=false", "x"]).succeeded();
     assert_eq!(run.stderr.matches("has no effect in this version").count(), 1, "{}", run.stderr);
-    sandbox
-        .jp(&["query", "--new", "-c", "conversation.attachment.secrets=refuse", "x"])
-        .failed(1, &["can't look for secrets yet"]);
 }
 
 #[test]

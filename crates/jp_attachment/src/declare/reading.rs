@@ -7,8 +7,9 @@ use jp_resource::uri::percent_decode;
 
 use super::{Declared, Source};
 use crate::{
-    AttachError, CommandLine, Exclude, Glob, Place, Scheme, canonical_path, data,
+    AttachError, BearUri, CommandLine, Exclude, Glob, HttpUrl, McpUri, Place, Scheme, canonical_path, data,
     glob::{self, escape, has_wildcard},
+    http::redacted,
     place::{encode_literal, normalized, slashed},
     special::special_file,
 };
@@ -153,6 +154,16 @@ impl Reading<'_> {
         Err(failure.unwrap_or(AttachError::Empty))
     }
 
+    /// Declares the page of a URL, which is called by its canonical form where it has credentials.
+    pub(super) fn http(&self) -> Result<Declared, AttachError> {
+        let malformed = |reason| AttachError::Malformed { input: redacted(self.input), reason };
+        let (url, credentials) = HttpUrl::parse(self.input).map_err(malformed)?;
+        let declaration = url.to_string();
+        let input = if credentials.is_some() { declaration.clone() } else { self.input.to_owned() };
+        let declared = self.declared(Some(declaration), Source::Http { url, credentials });
+        Ok(Declared { input, ..declared })
+    }
+
     /// Declares the content of a `data:` URL.
     pub(super) fn data(&self) -> Result<Declared, AttachError> {
         let declaration = data::declaration(self.input)?;
@@ -164,6 +175,18 @@ impl Reading<'_> {
     pub(super) fn command(&self) -> Result<Declared, AttachError> {
         let line = CommandLine::parse(self.input)?;
         Ok(self.declared(Some(line.uri().to_owned()), Source::Command(line)))
+    }
+
+    /// Declares what follows `mcp+`.
+    pub(super) fn mcp(&self, rest: &str) -> Result<Declared, AttachError> {
+        let uri = McpUri::parse(rest).map_err(|reason| self.malformed(reason))?;
+        Ok(self.declared(Some(self.input.to_owned()), Source::Mcp(uri)))
+    }
+
+    /// Declares what follows `bear:`.
+    pub(super) fn bear(&self, rest: &str) -> Result<Declared, AttachError> {
+        let uri = BearUri::parse(rest).map_err(|reason| self.malformed(reason))?;
+        Ok(self.declared(Some(self.input.to_owned()), Source::Bear(uri)))
     }
 
     /// Says why there is no handler for `scheme`.
@@ -263,6 +286,10 @@ impl Reading<'_> {
 
     pub(super) fn declared(&self, declaration: Option<String>, source: Source) -> Declared {
         Declared { input: self.input.to_owned(), declaration, source, is_trusted: true, link_out: None }
+    }
+
+    fn malformed(&self, reason: String) -> AttachError {
+        AttachError::Malformed { input: self.input.to_owned(), reason }
     }
 
     fn io(&self, action: &'static str, path: &Path, error: io::Error) -> AttachError {

@@ -163,7 +163,7 @@ fn mistakes_are_named() {
         ),
         (
             "gopher://example.com",
-            r#"attach "gopher://example.com": `gopher:` is not supported; what can be attached is a path, a directory, a glob, a file: or data: URL, cmd: with a command, clip: for the clipboard, or - for stdin"#,
+            r#"attach "gopher://example.com": `gopher:` is not supported; what can be attached is a path, a directory, a glob, a file:, http(s): or data: URL, cmd: with a command, mcp+SERVER+URI, bear:, clip: for the clipboard, or - for stdin"#,
         ),
         (
             "stdin:abc",
@@ -223,6 +223,25 @@ fn name_that_is_not_utf8_is_refused() {
 }
 
 #[test]
+fn url_is_stored_without_credentials() {
+    let world = world();
+    let declared =
+        parse_input("HTTPS://joe:secret@Example.com:443/a/../%7eb?q=%c3#part", &world.place).unwrap();
+    assert_eq!(declared.declaration.as_deref(), Some("https://example.com/~b?q=%C3"));
+    assert_eq!(declared.input, "https://example.com/~b?q=%C3");
+    assert!(declared.is_trusted && !format!("{declared:?}").contains("secret"));
+    assert_eq!(declared.source.reach(&world.place), Reach::Network);
+    let Source::Http { url, credentials } = declared.source else { panic!() };
+    assert!(credentials.is_some());
+    let stored = parse_stored("https://example.com/~b?q=%C3", &world.place).unwrap();
+    assert_eq!(stored.source, Source::Http { url, credentials: None });
+    assert!(!stored.is_trusted);
+    let configured = parse_configured("http://u:p@h", &world.place).unwrap();
+    assert_eq!(configured.declaration.as_deref(), Some("http://h/"));
+    assert_eq!(world.error("http://joe:secret@h:port/"), r#"attach "http://…@h:port/": invalid port number"#);
+}
+
+#[test]
 fn removal_finds_what_is_gone() {
     let world = world();
     let place = world.at("src");
@@ -264,6 +283,16 @@ proptest! {
         fs::remove_file(&path).unwrap();
         let is_missing = matches!(parse_stored(&stored, &world.place), Err(AttachError::Missing { .. }));
         prop_assert!(is_missing);
+    }
+
+    #[test]
+    fn stored_url_means_the_same(url in "https?://([a-z]{1,4}:[a-z]{1,4}@)?[a-zA-Z0-9.]{1,8}(:[0-9]{1,4})?[ -~é]{0,24}") {
+        let place = Place { root: "/w".into(), current_dir: "/w".into(), home: None, external_key: None };
+        let Ok(declared) = parse_input(&url, &place) else { return Ok(()) };
+        let Source::Http { url, .. } = declared.source else { panic!() };
+        let stored = declared.declaration.unwrap();
+        prop_assert_eq!(&stored, url.as_str());
+        prop_assert_eq!(parse_stored(&stored, &place).unwrap().source, Source::Http { url, credentials: None });
     }
 
     #[test]

@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
 };
 
@@ -10,9 +10,17 @@ use crate::{AttachError, Context, Declared, Exclude, Glob, Notice, Source, place
 pub(super) struct Plan {
     /// Each file once, in declared order.
     pub(super) files: Vec<Planned>,
-    /// For each declaration the indexes of its files; none for an exclude and what was skipped.
-    pub(super) given: Vec<Option<Vec<usize>>>,
+    /// For each declaration its files; none for an exclude and what was skipped.
+    pub(super) given: Vec<Option<Given>>,
     pub(super) notices: Vec<Notice>,
+}
+
+/// What a declaration gives.
+pub(super) struct Given {
+    /// Indexes of the files.
+    pub(super) files: Vec<usize>,
+    /// Whether a directory or glob gives them, rather than their own name.
+    pub(super) is_walk: bool,
 }
 
 /// A file to read.
@@ -22,13 +30,23 @@ pub(super) struct Planned {
     pub(super) identity: Identity,
     /// Index of the first declaration that gave it.
     pub(super) declared: usize,
+    /// Whether some declaration names it outright.
+    pub(super) is_named: bool,
 }
 
 /// Finds the files that declarations stand for. Reads directories, and no file.
 pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan, AttachError> {
     let excludes: Vec<&Exclude> = declared.iter().filter_map(|one| one.source.as_exclude()).collect();
-    let mut planner =
-        Planner { context, excludes, files: Vec::new(), indexes: HashMap::new(), notices: Vec::new() };
+    let named = declared.iter().filter_map(|one| one.source.as_path()).collect();
+    let mut planner = Planner {
+        context,
+        excludes,
+        named,
+        files: Vec::new(),
+        indexes: HashMap::new(),
+        secrets: HashSet::new(),
+        notices: Vec::new(),
+    };
     let mut given = Vec::with_capacity(declared.len());
     for (index, one) in declared.iter().enumerate() {
         let files = context.unavailable.tolerate(planner.declared(index, one))?;
@@ -43,14 +61,18 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
 struct Planner<'a> {
     context: &'a Context<'a>,
     excludes: Vec<&'a Exclude>,
+    /// Paths that are named outright.
+    named: HashSet<&'a Path>,
     files: Vec<Planned>,
     indexes: HashMap<PathBuf, usize>,
+    /// Files that are reported as left out.
+    secrets: HashSet<String>,
     notices: Vec<Notice>,
 }
 
 impl Planner<'_> {
-    fn declared(&mut self, index: usize, declared: &Declared) -> Result<Option<Vec<usize>>, AttachError> {
-        let files = match &declared.source {
+    fn declared(&mut self, index: usize, declared: &Declared) -> Result<Option<Given>, AttachError> {
+        let given = match &declared.source {
             Source::Glob(glob) => self.walk(index, declared, &glob.base, Some(glob)),
             Source::Path(path) => match std::fs::metadata(path) {
                 Ok(found) if found.is_dir() => self.walk(index, declared, path, None),
@@ -64,18 +86,19 @@ impl Planner<'_> {
             let (name, uri) = (name.clone(), declared.declaration.clone());
             Notice::LeavesWorkspace { name, uri }
         }));
-        Ok(files)
+        Ok(given)
     }
 
     /// Plans a file that is named outright.
-    fn file(&mut self, index: usize, declared: &Declared, path: &Path) -> Result<Vec<usize>, AttachError> {
+    fn file(&mut self, index: usize, declared: &Declared, path: &Path) -> Result<Given, AttachError> {
         if self.excludes.iter().any(|exclude| exclude.covers(path, false)) {
             let identity = self.context.place.identify(path, None);
             let name = identity.map(|identity| identity.name).unwrap_or_default();
             self.notices.push(Notice::Excluded { name });
-            return Ok(Vec::new());
+            return Ok(Given { files: Vec::new(), is_walk: false });
         }
-        self.add(index, declared, path.to_owned(), None).map(|file| vec![file])
+        let file = self.add(index, declared, path.to_owned(), None)?;
+        Ok(Given { files: vec![file], is_walk: false })
     }
 
     /// Plans what is below a directory; gives none where all of it was skipped.
@@ -85,20 +108,24 @@ impl Planner<'_> {
         declared: &Declared,
         base: &Path,
         glob: Option<&Glob>,
-    ) -> Result<Option<Vec<usize>>, AttachError> {
-        let (input, excludes, context) = (declared.input.as_str(), &self.excludes, self.context);
-        let Found { files, notices, .. } = Walk { input, base, glob, excludes, context }.run()?;
+    ) -> Result<Option<Given>, AttachError> {
+        let (input, excludes, named) = (declared.input.as_str(), &self.excludes, &self.named);
+        let walk = Walk { input, base, glob, excludes, named, context: self.context };
+        let Found { files, notices, secrets, named_secrets, .. } = walk.run()?;
         self.notices.extend(notices);
+        let secrets = secrets.into_iter().filter(|name| self.secrets.insert(name.clone()));
+        self.notices.extend(secrets.map(|name| Notice::SecretFile { name }));
         let mut given = Vec::with_capacity(files.len());
         for file in files {
             let added = self.add(index, declared, file.path, Some(base));
-            match context.unavailable.tolerate(added)? {
+            match self.context.unavailable.tolerate(added)? {
                 Ok(file) => given.push(file),
                 Err(error) => self.notices.push(Notice::Skipped(error)),
             }
         }
         given.dedup();
-        Ok((!given.is_empty()).then_some(given))
+        let is_something = !given.is_empty() || named_secrets > 0;
+        Ok(is_something.then_some(Given { files: given, is_walk: true }))
     }
 
     /// Plans a file, unless it is planned already; returns its index.
@@ -119,12 +146,20 @@ impl Planner<'_> {
         let not_utf8 = |_| AttachError::NotUtf8 { input: declared.input.clone(), path: path.clone() };
         let identity = self.context.place.identify(&path, attached).map_err(not_utf8)?;
         self.indexes.insert(path.clone(), self.files.len());
-        self.files.push(Planned { path, identity, declared: index });
+        let is_named = self.named.contains(path.as_path());
+        self.files.push(Planned { path, identity, declared: index, is_named });
         Ok(self.files.len() - 1)
     }
 }
 
 impl Source {
+    fn as_path(&self) -> Option<&Path> {
+        match self {
+            Self::Path(path) => Some(path),
+            _ => None,
+        }
+    }
+
     fn as_exclude(&self) -> Option<&Exclude> {
         match self {
             Self::Exclude(exclude) => Some(exclude),

@@ -8,10 +8,20 @@ use jiff::Timestamp;
 use jp_resource::{BlobRef, ResourceContent};
 
 use super::{Tolerated, inspect, plan::Planned};
-use crate::{AttachError, Context, Declared, FileStamp, classify::classify, parallel};
+use crate::{
+    AttachError, Context, Declared, FileStamp, Notice, Secrets, classify::classify, parallel, secret,
+};
 
 /// How often a file is read again that changed while it was read.
 const RETRIES: usize = 3;
+
+/// What reading a file gives.
+pub(super) enum Content {
+    /// The store has it.
+    Kept(Kept),
+    /// It is a private key, and nothing named it outright: nothing has it.
+    LeftOut,
+}
 
 /// What the store keeps of a file.
 pub(super) struct Kept {
@@ -19,15 +29,17 @@ pub(super) struct Kept {
     pub(super) mime_type: String,
     pub(super) last_modified: Option<String>,
     pub(super) was_known: bool,
+    pub(super) is_private_key: bool,
+    pub(super) notices: Vec<Notice>,
 }
 
-/// Reads and keeps each file that the store does not know.
+/// Reads and keeps each file that the store does not know, or all where they are looked at for secrets.
 pub(super) fn read(
     files: &[Planned],
     stamps: Vec<Tolerated<FileStamp>>,
     declared: &[Declared],
     context: &Context<'_>,
-) -> Result<Vec<Tolerated<Kept>>, AttachError> {
+) -> Result<Vec<Tolerated<Content>>, AttachError> {
     let readable: Vec<(&Planned, &FileStamp)> =
         files.iter().zip(&stamps).filter_map(|(file, stamp)| Some((file, stamp.as_ref().ok()?))).collect();
     if let Some(progress) = context.progress {
@@ -55,24 +67,31 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn known_or_read(&self, stamp: &FileStamp, buffer: &mut Vec<u8>) -> Result<Kept, AttachError> {
-        match self.context.store.known(stamp) {
-            Some(known) => Ok(Kept {
+    fn known_or_read(&self, stamp: &FileStamp, buffer: &mut Vec<u8>) -> Result<Content, AttachError> {
+        let is_trusted = self.context.secrets == Secrets::Off;
+        match is_trusted.then(|| self.context.store.known(stamp)).flatten() {
+            Some(known) => Ok(Content::Kept(Kept {
                 blob: known.blob,
                 mime_type: known.mime_type,
                 last_modified: last_modified(stamp),
                 was_known: true,
-            }),
+                is_private_key: false,
+                notices: Vec::new(),
+            })),
             None => self.read(stamp.clone(), buffer),
         }
     }
 
-    fn read(&self, mut stamp: FileStamp, buffer: &mut Vec<u8>) -> Result<Kept, AttachError> {
+    fn read(&self, mut stamp: FileStamp, buffer: &mut Vec<u8>) -> Result<Content, AttachError> {
         let path = &self.file.path;
         for _ in 0..=RETRIES {
             let unchanged = read_once(&stamp, buffer);
             if unchanged.map_err(|error| AttachError::io(self.input, "read", path, error))? {
-                return self.keep(&stamp, buffer);
+                let is_private_key = secret::is_private_key(buffer);
+                return match is_private_key && !self.file.is_named {
+                    true => Ok(Content::LeftOut),
+                    false => self.keep(&stamp, buffer, is_private_key).map(Content::Kept),
+                };
             }
             stamp = inspect::stamp(path, self.input, self.context.limits.max_bytes)?;
         }
@@ -80,9 +99,18 @@ impl Reader<'_> {
     }
 
     /// Hands the content over, and gives `buffer` its memory back.
-    fn keep(&self, stamp: &FileStamp, buffer: &mut Vec<u8>) -> Result<Kept, AttachError> {
+    ///
+    /// A private key is never remembered: a walk would get it from the store and not see what it is.
+    fn keep(
+        &self,
+        stamp: &FileStamp,
+        buffer: &mut Vec<u8>,
+        is_private_key: bool,
+    ) -> Result<Kept, AttachError> {
         let (content, mime_type) = classify(std::mem::take(buffer), &self.file.identity.name);
-        let remembered = inspect::is_settled(stamp, self.context.now).then_some(stamp);
+        let notices = self.context.check_secrets(self.input, &self.file.identity.name, content.as_text())?;
+        let is_remembered = !is_private_key && inspect::is_settled(stamp, self.context.now);
+        let remembered = is_remembered.then_some(stamp);
         let blob = self.context.store.keep(&content, mime_type, remembered);
         *buffer = match content {
             ResourceContent::Text(text) => text.into_bytes(),
@@ -98,6 +126,8 @@ impl Reader<'_> {
             mime_type: mime_type.to_owned(),
             last_modified: last_modified(stamp),
             was_known: false,
+            is_private_key,
+            notices,
         })
     }
 }

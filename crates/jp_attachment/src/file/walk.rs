@@ -1,4 +1,5 @@
 use std::{
+    collections::HashSet,
     ffi::{OsStr, OsString},
     fs::{self, FileType},
     path::{Path, PathBuf},
@@ -6,7 +7,7 @@ use std::{
 
 use super::ignored::Rules;
 use crate::{
-    AttachError, Context, Exclude, Glob, IgnoreRule, Notice, canonical_path, place::slashed,
+    AttachError, Context, Exclude, Glob, IgnoreRule, Notice, canonical_path, place::slashed, secret,
     special::special_file,
 };
 
@@ -25,6 +26,8 @@ pub(super) struct Walk<'a> {
     /// What a file must match.
     pub(super) glob: Option<&'a Glob>,
     pub(super) excludes: &'a [&'a Exclude],
+    /// Canonical paths that are attached because they are named outright.
+    pub(super) named: &'a HashSet<&'a Path>,
     pub(super) context: &'a Context<'a>,
 }
 
@@ -34,6 +37,10 @@ pub(super) struct Found {
     /// Files, sorted by the bytes of the path they were found at.
     pub(super) files: Vec<FoundFile>,
     pub(super) notices: Vec<Notice>,
+    /// Names of files that were left out as their names tell secrets.
+    pub(super) secrets: Vec<String>,
+    /// Number of such files that are named outright: what names them gives them, and this walk does not.
+    pub(super) named_secrets: usize,
     ignored: Vec<Ignored>,
     excluded: usize,
 }
@@ -70,7 +77,8 @@ impl Walk<'_> {
             None => Walking { walk: self, rules, found: &mut found }.directory(self.base, 0)?,
         }
         if found.files.is_empty() {
-            return if found.has_skipped() { Ok(found) } else { Err(self.nothing(&found)) };
+            let is_settled = found.has_skipped() || found.named_secrets > 0;
+            return if is_settled { Ok(found) } else { Err(self.nothing(found)) };
         }
         found.files.sort_by(|left, right| left.found_at().cmp(right.found_at()));
         Ok(found)
@@ -86,8 +94,11 @@ impl Walk<'_> {
     }
 
     /// Says why nothing is found.
-    fn nothing(&self, found: &Found) -> AttachError {
+    fn nothing(&self, found: Found) -> AttachError {
         let (input, directory) = (self.input.to_owned(), self.base.to_owned());
+        if let Some(example) = found.secrets.into_iter().next() {
+            return AttachError::AllSecret { input, example };
+        }
         let mut budget = EXAMPLE_BUDGET;
         let example = found.ignored.iter().find_map(|ignored| {
             let example = match ignored.is_directory {
@@ -172,10 +183,21 @@ impl Walking<'_> {
             self.link(path, depth)?;
         } else if let Some(kind) = special_file(entry.kind) {
             self.found.notices.push(Notice::Special { name: self.name(&path), kind });
+        } else if secret::has_secret_name(&path) {
+            self.secret(&path, &path);
         } else {
             self.file(FoundFile { path, link: None })?;
         }
         Ok(())
+    }
+
+    /// Leaves out a file whose name tells secrets.
+    fn secret(&mut self, found_at: &Path, path: &Path) {
+        if self.walk.named.contains(path) {
+            self.found.named_secrets += 1;
+        } else {
+            self.found.secrets.push(self.name(found_at));
+        }
     }
 
     /// Follows a link to a file.
@@ -203,6 +225,10 @@ impl Walking<'_> {
         let target = target.map_err(|error| AttachError::io(self.walk.input, "resolve", &link, error))?;
         if self.walk.excludes.iter().any(|exclude| exclude.covers(&target, false)) {
             self.found.excluded += 1;
+            return Ok(());
+        }
+        if secret::has_secret_name(&link) || secret::has_secret_name(&target) {
+            self.secret(&link, &target);
             return Ok(());
         }
         let place = self.walk.context.place;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use jp_attachment::{
-    ContentStore, Declared, ExternalKey, Limits, Place, Reach, Unavailable, parse_configured,
+    ContentStore, Declared, ExternalKey, Limits, Place, Reach, Secrets, Unavailable, parse_configured,
 };
 use jp_config::{Layer, Resolved};
 use jp_conversation::Declaration;
@@ -83,7 +83,12 @@ pub(crate) fn resolving<'a>(
     let context = jp_attachment::Context::new(place, store, SystemTime::now());
     let workers = context.workers.max(NonZeroUsize::MIN.saturating_add(1));
     let timeout = Duration::from_secs(settings.timeout_secs);
-    jp_attachment::Context { limits, unavailable, workers, timeout, ..context }
+    let secrets = match settings.secrets {
+        jp_config::Secrets::Off => Secrets::Off,
+        jp_config::Secrets::Warn => Secrets::Warn,
+        jp_config::Secrets::Refuse => Secrets::Refuse,
+    };
+    jp_attachment::Context { limits, unavailable, workers, timeout, secrets, ..context }
 }
 
 /// Reads the secret that makes `external:` URIs unguessable: from the environment variable of that

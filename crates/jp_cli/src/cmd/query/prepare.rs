@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use jp_config::{Resolved, Secrets};
+use jp_config::Resolved;
 use jp_conversation::{
     ChatRequest, ConfigDelta, Declaration, Event, EventKind, Stream,
     resolution::{Change, plan},
@@ -49,12 +49,6 @@ pub(super) fn prepare(
     let Some(message) = message else {
         return repeat(query, target).map(|()| Prepared { kinds: Vec::new(), batch, now });
     };
-    if config.config.conversation.attachment.secrets != Secrets::Off {
-        return Err(Failure::new(
-            "conversation.attachment.secrets is set, and this version can't look for secrets yet",
-        )
-        .with_hint("`-c conversation.attachment.secrets=off` attaches without looking."));
-    }
     let place = place(context, config)?;
     let configured = configured(config, &place)?;
     let stamps = context.workspace.stamps();

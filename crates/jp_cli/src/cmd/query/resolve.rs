@@ -7,8 +7,8 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, ContentStore, Counts, Declared, FileStamp, Known, Notice, Place, Progress, Reach, Resolved,
-    Source, Unavailable, parse_input, parse_stored,
+    AttachError, CommandError, ContentStore, Counts, Declared, FileStamp, Known, Notice, Place, Progress,
+    Reach, Resolved, Source, Unavailable, parse_input, parse_stored,
 };
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
 use jp_resource::{BlobRef, ResourceContent, Snapshot};
@@ -72,21 +72,23 @@ pub(crate) fn resolve(
     let typed = stored_forms(&explicit);
     let pending = parse_earlier(context, &earlier, &typed, resolving)?;
     let inputs: Vec<String> = pending.iter().map(|declared| declared.input.clone()).collect();
+    let wanted: Vec<Declared> = pending.into_iter().chain(explicit).collect();
+    // Excludes of earlier queries alone ask for nothing; those of this one must have something to exclude from.
+    let has_files = wanted.iter().any(|one| matches!(one.source, Source::Path(_) | Source::Glob(_)));
     let excludes = earlier.plan.excludes.iter().filter(|declaration| !typed.contains(declaration));
+    let excludes = excludes.filter(|_| has_files);
     let excludes =
         excludes.filter_map(|declaration| parse_stored(declaration.as_str(), resolving.place).ok());
-    let declared: Vec<_> = excludes.chain(pending).chain(explicit).collect();
-    let is_include = |declared: &Declared| !matches!(declared.source, Source::Exclude(_));
-    // Excludes of earlier queries alone ask for nothing; those of this one must have something to exclude from.
-    let resolved = if declared.iter().any(is_include) || !typed.is_empty() {
+    let declared: Vec<_> = excludes.chain(wanted).collect();
+    let resolved = if declared.is_empty() {
+        Resolved::default()
+    } else {
         watched(context, &declared, resolving).map_err(|error| {
             let shown = error.to_string();
             let failed = inputs.into_iter().filter(|input| shown.contains(&format!("{input:?}")));
             let failed: Vec<String> = failed.collect();
             earlier.advise(explicit_failure(error), &failed)
         })?
-    } else {
-        Resolved::default()
     };
     for notice in &resolved.notices {
         match notice {
@@ -109,7 +111,9 @@ fn watched(
 ) -> Result<Resolved, AttachError> {
     let progress = Progress::default();
     let cancelled = Some(context.interrupt().flag());
-    let watched = jp_attachment::Context { progress: Some(&progress), cancelled, ..*resolving };
+    let bear_database = context.environment.bear_database.as_deref();
+    let watched =
+        jp_attachment::Context { progress: Some(&progress), cancelled, bear_database, ..*resolving };
     let resolve = || jp_attachment::resolve(declared, &watched);
     if !context.output.shows_progress() {
         return resolve();
@@ -143,9 +147,14 @@ fn show(output: &Output, progress: &Progress, is_done: &mpsc::Receiver<()>) {
 fn progress_line(counts: Counts) -> String {
     const WIDTH: u64 = 20;
     let Counts { items_done, items, bytes_done, bytes } = counts;
-    let done = (bytes_done.min(bytes) * WIDTH).checked_div(bytes).unwrap_or(0) as usize;
+    let part = |done: u64, all: u64| (done.min(all) * WIDTH).checked_div(all).unwrap_or(WIDTH);
+    let done = part(bytes_done, bytes).min(part(items_done as u64, items as u64)) as usize;
     let bar = format!("{}{}", "█".repeat(done), "░".repeat(WIDTH as usize - done));
-    let of_items = format!("{} of {}", size::thousands(items_done as u64), size::count(items, "resource"));
+    let of_items = format!(
+        "{} of {}",
+        size::thousands(items_done as u64),
+        size::count(items.max(items_done), "resource")
+    );
     let of_bytes = format!("{} of {}", size::bytes(bytes_done), size::bytes(bytes.max(bytes_done)));
     format!("Attaching {bar} {of_items}, {of_bytes}")
 }
@@ -208,6 +217,7 @@ fn agreed(context: &Context<'_>, declared: Declared, place: &Place) -> Result<Op
     let is_agreed = if context.global.yes { Some(true) } else { context.output.confirm(&question) };
     if !is_agreed.ok_or_else(|| unasked(&line))? {
         context.output.warn(&format!("the output of `{line}` is left out"));
+        context.output.hint("`jp attachment rm` detaches it from the conversation.");
         return Ok(None);
     }
     let declared = Declared { is_trusted: true, ..declared };
@@ -295,22 +305,31 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, plan: Plan) -> Attachm
 }
 
 fn explicit_failure(error: AttachError) -> Failure {
-    let raise = match &error {
-        AttachError::TooLarge { .. } => {
-            Some("`-c conversation.attachment.max_bytes=50MB` allows more for this command.")
-        }
-        AttachError::TooManyFiles { .. } | AttachError::TooManyBytes { .. } => {
-            Some("exclude some with `--attach '!PATTERN'`, or raise the limit with `-c`.")
-        }
-        _ => None,
+    let raise = |key: &str, value: &str| {
+        format!("`-c conversation.attachment.{key}={value}` allows more for this command.")
     };
-    let skip = error.is_unavailable().then_some("--skip-unavailable goes on without it.");
-    let code = match error {
+    let fewer = || "exclude some with `--attach '!PATTERN'`.".to_owned();
+    let advice = match &error {
         AttachError::Interrupted => return Failure::interrupted(),
-        _ => Code::Failed,
+        AttachError::TooLarge { .. } | AttachError::TooLong { .. } => vec![raise("max_bytes", "50MB")],
+        AttachError::TooManyFiles { limit, .. } => {
+            vec![fewer(), raise("max_files", &(limit * 5).to_string())]
+        }
+        AttachError::TooManyBytes { size, .. } => {
+            vec![fewer(), raise("max_total_bytes", &format!("{}MB", size / 1_000_000 + 1))]
+        }
+        AttachError::Secret { .. } => {
+            vec!["`-c conversation.attachment.secrets=warn` attaches it all the same.".to_owned()]
+        }
+        AttachError::Command { source: CommandError::Timeout { .. }, .. } => {
+            vec![raise("timeout_secs", "600")]
+        }
+        _ => Vec::new(),
     };
+    let skip = error.is_unavailable().then(|| "--skip-unavailable goes on without it.".to_owned());
+    let code = if matches!(error, AttachError::Secret { .. }) { Code::Refused } else { Code::Failed };
     let mut failure = Failure { code, ..Failure::from(error) };
-    failure.hints.extend(raise.into_iter().chain(skip).map(str::to_owned));
+    failure.hints.extend(advice.into_iter().chain(skip));
     failure
 }
 

@@ -1,0 +1,288 @@
+use std::{error::Error, fmt};
+
+use jp_resource::Resource;
+
+use crate::{AttachError, Context, Declared, Handler, Resolved, Scheme, Source, keep, parallel};
+
+/// Reads resources of MCP servers; whoever has the connections implements it.
+///
+/// Called from several threads. How long a request may take is the implementation's to limit, and so is
+/// that it ends when the person interrupts.
+pub trait ReadMcp: Sync {
+    /// Returns the contents that the resource `uri` of the server has (MCP 2026-07-28, `resources/read`),
+    /// with name, title and MIME type as far as the server tells them, and URIs byte for byte.
+    fn read(&self, server: &str, uri: &str) -> Result<Vec<Resource>, Box<dyn Error + Send + Sync>>;
+}
+
+/// A resource of an MCP server, written `mcp+SERVER+URI`.
+///
+/// The server's name has no `+`. The URI is the server's own, byte for byte: it may be of any scheme, hold
+/// further `+` and be a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct McpUri {
+    /// The name of the server, as the configuration has it.
+    pub server: String,
+    /// The URI that the server knows the resource by.
+    pub uri: String,
+}
+
+/// Why a resource of an MCP server could not be attached.
+#[derive(Debug, thiserror::Error)]
+pub enum McpError {
+    /// Nothing here can reach servers.
+    #[error("no MCP servers are configured for this command")]
+    NoClient,
+    /// The server answered with no content.
+    #[error("the server gave nothing for it")]
+    Empty,
+    /// The server can't be reached, or refused.
+    #[error("the server did not give it")]
+    Read(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// Resolves `mcp+SERVER+URI` with what [`Context::mcp`] reads.
+///
+/// Each content keeps the URI that the server gave it, and is called by its name, else by that URI.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct McpHandler;
+
+impl Handler for McpHandler {
+    fn schemes(&self) -> &'static [&'static str] {
+        &["mcp"]
+    }
+
+    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
+        let input = || declaration.to_owned();
+        let Some((Scheme::Mcp, rest)) = Scheme::split(declaration) else {
+            return Err(AttachError::Unsupported { input: input(), scheme: declaration.to_owned() });
+        };
+        McpUri::parse(rest).map(drop).map_err(|reason| AttachError::Malformed { input: input(), reason })
+    }
+
+    fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
+        let work = |(): &mut (), declared: &Declared| context.unavailable.tolerate(read(declared, context));
+        let given = parallel::map(declared, context.workers, || (), work)?;
+        keep::assemble(declared, given, context)
+    }
+}
+
+fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, AttachError> {
+    let Source::Mcp(McpUri { server, uri }) = &declared.source else { return Ok(Vec::new()) };
+    let failure = |source| AttachError::Mcp { input: declared.input.clone(), server: server.clone(), source };
+    context.check_cancelled()?;
+    let client = context.mcp.ok_or_else(|| failure(McpError::NoClient))?;
+    let resources = client.read(server, uri);
+    // What an interrupted request fails with says less.
+    context.check_cancelled()?;
+    let resources = resources.map_err(|error| failure(McpError::Read(error)))?;
+    if resources.is_empty() {
+        return Err(failure(McpError::Empty));
+    }
+    resources.into_iter().map(|resource| keep(declared, resource, context)).collect()
+}
+
+fn keep(
+    declared: &Declared,
+    mut resource: Resource,
+    context: &Context<'_>,
+) -> Result<keep::Kept, AttachError> {
+    let limit = context.limits.max_bytes;
+    if resource.content.as_bytes().len() as u64 > limit {
+        return Err(AttachError::TooLong { input: declared.input.clone(), limit });
+    }
+    if resource.name.is_none() {
+        resource.name = Some(resource.uri.clone());
+    }
+    context.keep(declared, resource)
+}
+
+impl McpUri {
+    /// Takes what follows `mcp+` apart. Says what is wrong where it can't.
+    pub(crate) fn parse(rest: &str) -> Result<Self, String> {
+        let (server, uri) = rest.split_once('+').unwrap_or((rest, ""));
+        if server.is_empty() {
+            return Err("it is `mcp+SERVER+URI`, and the name of the server is missing".to_owned());
+        }
+        if uri.is_empty() {
+            let message =
+                format!("it is `mcp+SERVER+URI`, and what to read from the server {server:?} is missing");
+            return Err(message);
+        }
+        if !has_scheme(uri) {
+            return Err(format!("{uri:?} is no URI: it has no scheme, such as `file:`"));
+        }
+        Ok(Self { server: server.to_owned(), uri: uri.to_owned() })
+    }
+}
+
+/// Returns whether a URI starts with a scheme (RFC 3986 §3.1), and something follows it.
+fn has_scheme(uri: &str) -> bool {
+    uri.split_once(':').is_some_and(|(scheme, rest)| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+            && !rest.is_empty()
+    })
+}
+
+impl fmt::Display for McpUri {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "mcp+{}+{}", self.server, self.uri)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::atomic::AtomicBool, time::SystemTime};
+
+    use jp_resource::ResourceContent;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Notice, Place, Unavailable, parse_input, parse_stored, resolve, store::Nowhere};
+
+    /// Two servers that know the same URI, and one that refuses.
+    struct Servers;
+
+    impl ReadMcp for Servers {
+        fn read(&self, server: &str, uri: &str) -> Result<Vec<Resource>, Box<dyn Error + Send + Sync>> {
+            let text = |text: &str| ResourceContent::Text(text.to_owned());
+            match (server, uri) {
+                ("a" | "b", "note:x") => Ok(vec![Resource::new(uri, text(server))]),
+                ("a", "git+https://h/p?q#f%20+") => Ok(vec![
+                    Resource::new("git+https://h/p?q#1", text("one")).with_name("One"),
+                    Resource::new("file:///etc/../x", text("two")),
+                ]),
+                ("a", "note:none") => Ok(Vec::new()),
+                _ => Err("resource not found".into()),
+            }
+        }
+    }
+
+    fn place() -> Place {
+        Place { root: "/w".into(), current_dir: "/w/none".into(), home: None, external_key: None }
+    }
+
+    fn attach(inputs: &[&str], with: impl FnOnce(&mut Context<'_>)) -> Result<Resolved, AttachError> {
+        let place = place();
+        let declared: Vec<_> = inputs.iter().map(|input| parse_input(input, &place).unwrap()).collect();
+        let mut context =
+            Context { mcp: Some(&Servers), ..Context::new(&place, &Nowhere, SystemTime::UNIX_EPOCH) };
+        with(&mut context);
+        resolve(&declared, &context)
+    }
+
+    fn message(error: &AttachError) -> String {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(error) = source {
+            message += &format!(": {error}");
+            source = error.source();
+        }
+        message
+    }
+
+    #[test]
+    fn contents_keep_the_uris_of_their_server() {
+        let inputs = ["mcp+a+git+https://h/p?q#f%20+", "mcp+b+note:x", "MCP+a+note:x"];
+        let resolved = attach(&inputs, |_| {}).unwrap();
+        let told: Vec<_> = resolved
+            .resources
+            .iter()
+            .map(|resource| (resource.uri.as_str(), resource.name.as_deref().unwrap()))
+            .collect();
+        let expected = [
+            ("git+https://h/p?q#1", "One"),
+            ("file:///etc/../x", "file:///etc/../x"),
+            ("note:x", "note:x"),
+            ("note:x", "note:x"),
+        ];
+        assert_eq!(told, expected);
+        assert_ne!(resolved.resources[2].content, resolved.resources[3].content);
+        let delivered: Vec<_> =
+            resolved.delivered.iter().map(|one| (one.declaration.as_str(), &one.resources[..])).collect();
+        let expected: [(_, &[usize]); 3] = [(inputs[0], &[0, 1]), (inputs[1], &[2]), (inputs[2], &[3])];
+        assert_eq!(delivered, expected);
+    }
+
+    #[test]
+    fn what_a_server_does_not_give_is_an_error_that_names_it() {
+        let error = attach(&["mcp+c+note:x"], |_| {}).unwrap_err();
+        let refused =
+            r#"attach "mcp+c+note:x" of the MCP server "c": the server did not give it: resource not found"#;
+        assert_eq!(message(&error), refused);
+        let error = attach(&["mcp+a+note:none"], |_| {}).unwrap_err();
+        assert!(message(&error).ends_with("the server gave nothing for it"), "{}", message(&error));
+        let error = attach(&["mcp+a+note:x"], |context| context.mcp = None).unwrap_err();
+        assert!(message(&error).ends_with("no MCP servers are configured for this command"));
+        let error = attach(&["mcp+a+note:x"], |context| context.limits.max_bytes = 0).unwrap_err();
+        assert!(matches!(error, AttachError::TooLong { .. }));
+        let cancelled = AtomicBool::new(true);
+        let place = place();
+        let context = Context {
+            cancelled: Some(&cancelled),
+            mcp: Some(&Servers),
+            ..Context::new(&place, &Nowhere, SystemTime::UNIX_EPOCH)
+        };
+        let error = resolve(&[parse_input("mcp+a+note:x", &place).unwrap()], &context).unwrap_err();
+        assert!(matches!(error, AttachError::Interrupted));
+
+        let inputs = ["mcp+c+note:x", "mcp+b+note:x"];
+        let resolved = attach(&inputs, |context| context.unavailable = Unavailable::Skip).unwrap();
+        assert_eq!(resolved.resources.len(), 1);
+        assert!(matches!(resolved.notices[..], [Notice::Skipped(_)]));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_declaration_is_named() {
+        for (input, reason) in [
+            ("mcp+", "it is `mcp+SERVER+URI`, and the name of the server is missing"),
+            ("mcp++x:y", "it is `mcp+SERVER+URI`, and the name of the server is missing"),
+            ("mcp+docs", r#"it is `mcp+SERVER+URI`, and what to read from the server "docs" is missing"#),
+            ("mcp+docs+", r#"it is `mcp+SERVER+URI`, and what to read from the server "docs" is missing"#),
+            ("mcp+docs+readme", r#""readme" is no URI: it has no scheme, such as `file:`"#),
+            ("mcp+docs+1x:y", r#""1x:y" is no URI: it has no scheme, such as `file:`"#),
+            ("mcp+docs+x:", r#""x:" is no URI: it has no scheme, such as `file:`"#),
+        ] {
+            let expected = format!("attach {input:?}: {reason}");
+            assert_eq!(parse_input(input, &place()).unwrap_err().to_string(), expected);
+            assert_eq!(McpHandler.validate(input).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn uri_is_taken_apart_byte_for_byte() {
+        for (input, server, uri) in [
+            ("mcp+docs+file:///a b/%zz?x#y", "docs", "file:///a b/%zz?x#y"),
+            ("McP+Docs+git+https://h/p", "Docs", "git+https://h/p"),
+            ("mcp+a b+note:x", "a b", "note:x"),
+            ("mcp+https://h+urn:x:y", "https://h", "urn:x:y"),
+            ("mcp+d+db://{table}/{id*}{?q}", "d", "db://{table}/{id*}{?q}"),
+            ("mcp+d+x:?exclude", "d", "x:?exclude"),
+        ] {
+            let declared = parse_input(input, &place()).unwrap();
+            let expected = McpUri { server: server.into(), uri: uri.into() };
+            assert_eq!(declared.source, Source::Mcp(expected), "{input}");
+            assert_eq!(declared.declaration.as_deref(), Some(input));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn display_is_read_back(server in "[^+]{1,12}", scheme in "[a-zA-Z][a-zA-Z0-9+.-]{0,8}", rest in ".{1,20}") {
+            let uri = McpUri { server, uri: format!("{scheme}:{rest}") };
+            let text = uri.to_string();
+            prop_assert_eq!(McpUri::parse(&text["mcp+".len()..]), Ok(uri.clone()));
+            let declared = parse_input(&text, &place()).unwrap();
+            prop_assert_eq!(declared.declaration.as_ref(), Some(&text));
+            prop_assert_eq!(&declared.source, &Source::Mcp(uri));
+            prop_assert_eq!(parse_stored(&text, &place()).unwrap().source, declared.source);
+        }
+
+        #[test]
+        fn taking_apart_never_panics(rest: String) {
+            if let Ok(uri) = McpUri::parse(&rest) {
+                prop_assert_eq!(uri.to_string(), format!("mcp+{rest}"));
+            }
+        }
+    }
+}

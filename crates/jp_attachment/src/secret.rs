@@ -1,0 +1,15 @@
+//! What looks like a secret: a file by its name, a file by how it begins, a text by what it holds.
+//!
+//! The first two decide what a directory or glob gives, which a person may not have looked through. What
+//! is named outright is attached, and the scan for patterns is asked for.
+
+mod names;
+mod patterns;
+mod private_key;
+mod scan;
+
+pub(crate) use self::{
+    names::has_secret_name,
+    private_key::is_private_key,
+    scan::{Finding, scan},
+};

@@ -1,0 +1,141 @@
+use std::{ffi::OsStr, path::Path};
+
+/// Names of files whose purpose is to hold credentials.
+///
+/// Doubtful ones are in it too, as what is left out is reported and one more argument attaches it:
+/// `.npmrc`, `.pypirc` and `.my.cnf` may hold nothing but settings, and are where the tools' own
+/// documentation has a token written.
+///
+/// Not in it are `.envrc`, as many repositories have one that only names a toolchain, `*.key`, which is as
+/// often a presentation, and `*.pem` and `*.asc`, which are mostly certificates and signatures: a private
+/// key in any of them is found by how it begins.
+const NAMES: [&str; 29] = [
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    "pgpass.conf",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".git-credentials",
+    ".htpasswd",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ecdsa_sk",
+    "id_ed25519",
+    "id_ed25519_sk",
+    "secring.gpg",
+    ".npmrc",
+    ".pypirc",
+    ".dockercfg",
+    ".s3cfg",
+    ".boto",
+    ".vault-token",
+    ".terraformrc",
+    "terraform.rc",
+    "credentials.tfrc.json",
+    "application_default_credentials.json",
+    "master.key",
+    ".smbcredentials",
+    ".fetchmailrc",
+    ".msmtprc",
+];
+
+/// Ends of such names.
+///
+/// A Terraform state holds every secret that it manages in the clear.
+const SUFFIXES: [&str; 8] =
+    [".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".tfstate", ".tfstate.backup"];
+
+/// Such files that only their directory tells.
+const PATHS: [(&str, &str); 10] = [
+    (".aws", "credentials"),
+    (".docker", "config.json"),
+    (".kube", "config"),
+    (".cargo", "credentials"),
+    (".cargo", "credentials.toml"),
+    (".gem", "credentials"),
+    (".m2", "settings.xml"),
+    ("gh", "hosts.yml"),
+    ("gcloud", "credentials.db"),
+    ("gcloud", "access_tokens.db"),
+];
+
+/// Parts of the name of an environment file that is meant to be shared: it shows which variables there
+/// are. A `vault` is encrypted.
+const SHARED: [&str; 7] = ["example", "sample", "template", "dist", "default", "defaults", "vault"];
+
+/// Returns whether the name of the file at `path` says that it holds secrets. Case does not matter.
+pub(crate) fn has_secret_name(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
+    let directory = path.parent().and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
+    NAMES.iter().any(|secret| name.eq_ignore_ascii_case(secret))
+        || SUFFIXES.iter().any(|suffix| ends_with(name, suffix))
+        || PATHS.iter().any(|(parent, secret)| {
+            directory.eq_ignore_ascii_case(parent) && name.eq_ignore_ascii_case(secret)
+        })
+        || is_environment(name)
+}
+
+/// Returns whether a name is `.env`, `.env.…` or `….env` and not that of an example.
+fn is_environment(name: &str) -> bool {
+    let starts = name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(".env"));
+    let is_named_so = ends_with(name, ".env") || starts && (name.len() == 4 || name[4..].starts_with('.'));
+    is_named_so && !name.split('.').any(|part| SHARED.iter().any(|shared| part.eq_ignore_ascii_case(shared)))
+}
+
+fn ends_with(name: &str, suffix: &str) -> bool {
+    let start = name.len().checked_sub(suffix.len());
+    start.and_then(|start| name.get(start..)).is_some_and(|end| end.eq_ignore_ascii_case(suffix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_tells_a_secret() {
+        for path in [
+            ".env",
+            "config/.env",
+            ".ENV.local",
+            ".env.production",
+            "prod.env",
+            "Deploy.Env",
+            ".netrc",
+            "_NETRC",
+            "home/.ssh/id_ed25519",
+            "server.p12",
+            "store.JKS",
+            "é.kdbx",
+            "/home/a/.aws/credentials",
+            ".docker/config.json",
+            ".kube/config",
+            "terraform.tfstate",
+        ] {
+            assert!(has_secret_name(Path::new(path)), "{path}");
+        }
+        for path in [
+            "",
+            "/",
+            "env",
+            "environment",
+            ".envrc",
+            ".environment",
+            ".env.example",
+            ".env.local.Sample",
+            "example.env",
+            ".env.dist",
+            "id_rsa.pub",
+            "credentials",
+            "config.json",
+            "config",
+            "src/.envé",
+            "éenv",
+            "secret.rs",
+            "p12",
+        ] {
+            assert!(!has_secret_name(Path::new(path)), "{path}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Pages from a real server: Python's `http.server`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use support::{Sandbox, answering, last_message, skip};
+
+/// Serves a directory until it is dropped.
+struct Files {
+    server: Child,
+    url: String,
+}
+
+impl Files {
+    /// Starts the server; `None`, with the reason printed, where there is no Python.
+    fn serve(directory: &Path) -> Option<Self> {
+        let script = "import functools, http.server, sys\n\
+            handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])\n\
+            server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)\n\
+            print(server.server_port, flush=True)\n\
+            server.serve_forever()\n";
+        let mut command = Command::new("python3");
+        command.args(["-c", script]).arg(directory).stdout(Stdio::piped()).stderr(Stdio::null());
+        let Ok(mut server) = command.spawn() else {
+            skip("python3 is not installed");
+            return None;
+        };
+        let mut port = String::new();
+        BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        Some(Self { server, url: format!("http://127.0.0.1:{}", port.trim()) })
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        _ = self.server.kill();
+        _ = self.server.wait();
+    }
+}
+
+#[test]
+fn page_is_shown_as_markdown_and_kept_as_it_is() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let html = "<html><head><title>Guide</title><script>evil()</script></head>\
+        <body><h1>Start</h1><p>Read <a href=\"/more\">more</a>.</p></body></html>";
+    sandbox.write("~/site/index.html", html);
+    sandbox.write("~/site/data.json", "{\"a\": 1}");
+    sandbox.write("~/site/a.pdf", b"%PDF-1.4 \xff");
+    let Some(files) = Files::serve(&sandbox.home.join("site")) else { return };
+    let [page, data, pdf] = ["", "data.json", "a.pdf"].map(|name| format!("{}/{name}", files.url));
+    sandbox.jp(&["q", "--new", "-a", &page, "-a", &data, "-a", &pdf, "what?"]).succeeded();
+    let message = last_message(&server);
+    assert!(message.contains("# Start") && message.contains("[more](/more)"), "{message}");
+    assert!(!message.contains("evil") && message.contains("{\"a\": 1}"), "{message}");
+    let rows = sandbox.json(&["resource", "ls"]);
+    let types: Vec<_> = rows.as_array().unwrap().iter().map(|row| row["mimeType"].clone()).collect();
+    assert_eq!(types, ["text/html", "application/json", "application/pdf"]);
+    assert_eq!(sandbox.jp(&["resource", "show", &page]).succeeded().stdout, html);
+    let printed = sandbox.jp(&["attachment", "print", &page]).succeeded();
+    assert!(printed.stdout.starts_with("# Start"), "{}", printed.stdout);
+    let event = sandbox.events().into_iter().find(|event| event["type"] == "chat_request").unwrap();
+    let resource = &event["resources"][0];
+    assert_eq!(resource["title"], "Guide");
+    assert!(resource["annotations"]["lastModified"].is_string(), "{resource}");
+
+    sandbox.write("~/site/data.json", "{\"a\": 2}");
+    let report = sandbox.json(&["resource", "refresh"]);
+    assert_eq!(report["refreshed"], json!([data]));
+    sandbox.jp(&["q", "-a", &format!("{}/missing", files.url), "x"]).failed(1, &["404", "/missing"]);
+    sandbox
+        .jp(&["q", "-c", "conversation.attachment.max_bytes=10B", "-a", &page, "x"])
+        .failed(1, &["10 bytes"]);
+    assert_eq!(sandbox.json(&["conversation", "show"])["turns"], 1);
+}
+
+#[test]
+fn private_address_is_reached_only_by_who_typed_it() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/site/secret.txt", "internal");
+    let Some(files) = Files::serve(&sandbox.home.join("site")) else { return };
+    let url = format!("{}/secret.txt", files.url);
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    sandbox.write(".jp/config.toml", format!("conversation.attachments = [\"{url}\"]\n{config}"));
+    sandbox.jp(&["q", "--new", "x"]).failed(1, &["127.0.0.1", "private"]);
+    sandbox.jp(&["q", "--new", "-a", &url, "mine"]).succeeded();
+    assert!(last_message(&server).contains("internal"));
+    // Once it was typed in this checkout, it is the person's own.
+    sandbox.jp(&["q", "--new", "again"]).succeeded();
+    assert!(last_message(&server).contains("internal"));
+    let rows: Value = sandbox.json(&["attachment", "ls"]);
+    assert_eq!((&rows[0]["kind"], &rows[0]["uri"]), (&json!("url"), &json!(url)));
+}
