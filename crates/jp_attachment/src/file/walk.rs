@@ -74,7 +74,7 @@ impl Walk<'_> {
             Some(rule) => {
                 found.ignored.push(Ignored { path: self.base.to_owned(), is_directory: true, rule })
             }
-            None => Walking { walk: self, rules, found: &mut found }.directory(self.base, 0)?,
+            None => Walking { walk: self, rules, found: &mut found }.run(self.base)?,
         }
         if found.files.is_empty() {
             let is_settled = found.has_skipped() || found.named_secrets > 0;
@@ -140,28 +140,51 @@ struct Walking<'a> {
     found: &'a mut Found,
 }
 
+/// A directory that is being walked.
+struct Level {
+    directory: PathBuf,
+    entries: std::vec::IntoIter<Entry>,
+    has_rules: bool,
+}
+
 impl Walking<'_> {
-    fn directory(&mut self, directory: &Path, depth: usize) -> Result<(), AttachError> {
-        let entries = entries(directory)
-            .map_err(|error| AttachError::io(self.walk.input, "read the directory", directory, error));
-        let entries = match self.walk.context.unavailable.tolerate(entries)? {
-            Ok(entries) => entries,
-            Err(error) => {
-                self.found.notices.push(Notice::Skipped(error));
-                return Ok(());
+    /// Walks `base`, without recursion: a tree can be deeper than a stack.
+    fn run(&mut self, base: &Path) -> Result<(), AttachError> {
+        let mut levels: Vec<Level> = self.enter(base.to_owned())?.into_iter().collect();
+        while let Some(level) = levels.last_mut() {
+            let Some(entry) = level.entries.next() else {
+                if level.has_rules {
+                    self.rules.leave();
+                }
+                levels.pop();
+                continue;
+            };
+            let path = level.directory.join(&entry.name);
+            let depth = levels.len() - 1;
+            if let Some(directory) = self.entry(path, &entry, depth)? {
+                levels.extend(self.enter(directory)?);
             }
-        };
-        let has_rules = self.rules.enter(directory, entries.iter().map(|entry| entry.name.as_os_str()));
-        for entry in entries {
-            self.entry(directory.join(&entry.name), &entry, depth)?;
-        }
-        if has_rules {
-            self.rules.leave();
         }
         Ok(())
     }
 
-    fn entry(&mut self, path: PathBuf, entry: &Entry, depth: usize) -> Result<(), AttachError> {
+    /// Reads a directory; none where it can't be and that is tolerated.
+    fn enter(&mut self, directory: PathBuf) -> Result<Option<Level>, AttachError> {
+        let entries = entries(&directory)
+            .map_err(|error| AttachError::io(self.walk.input, "read the directory", &directory, error));
+        let entries = match self.walk.context.unavailable.tolerate(entries)? {
+            Ok(entries) => entries,
+            Err(error) => {
+                self.found.notices.push(Notice::Skipped(error));
+                return Ok(None);
+            }
+        };
+        let has_rules = self.rules.enter(&directory, entries.iter().map(|entry| entry.name.as_os_str()));
+        Ok(Some(Level { directory, entries: entries.into_iter(), has_rules }))
+    }
+
+    /// Takes an entry in; returns it if it is a directory to walk.
+    fn entry(&mut self, path: PathBuf, entry: &Entry, depth: usize) -> Result<Option<PathBuf>, AttachError> {
         let is_directory = entry.kind.is_dir();
         let is_possible = if is_directory {
             depth < self.walk.depth() && !is_never_entered(&entry.name)
@@ -169,7 +192,7 @@ impl Walking<'_> {
             entry.name != ".git" && (entry.kind.is_symlink() || self.walk.selects(&path))
         };
         if !is_possible {
-            return Ok(());
+            return Ok(None);
         }
         if self.walk.excludes.iter().any(|exclude| exclude.matches(&path, is_directory)) {
             self.found.excluded += 1;
@@ -178,7 +201,7 @@ impl Walking<'_> {
                 self.found.ignored.push(Ignored { path, is_directory, rule });
             }
         } else if is_directory {
-            self.directory(&path, depth + 1)?;
+            return Ok(Some(path));
         } else if entry.kind.is_symlink() {
             self.link(path, depth)?;
         } else if let Some(kind) = special_file(entry.kind) {
@@ -188,7 +211,7 @@ impl Walking<'_> {
         } else {
             self.file(FoundFile { path, link: None })?;
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Leaves out a file whose name tells secrets.

@@ -249,7 +249,7 @@ fn more_files_than_allowed_stop_the_walk() {
 #[test]
 fn deep_directories_are_walked() {
     let world = World::new(&[]);
-    let deep = vec!["d"; 500].join("/") + "/x";
+    let deep = vec!["d"; 1500].join("/") + "/x";
     world.write(&deep, "x");
     assert_eq!(world.names(&["."]), [deep.as_str()]);
     assert_eq!(world.names(&["**/x"]), [deep]);
