@@ -42,8 +42,8 @@ fn main() {
 
     let stream = conversation();
     let thread = view::thread(&stream);
-    let capabilities = Capabilities { images: true, files: false };
-    let request = Request { model: "m", system: None, thread: &thread, capabilities };
+    let capabilities = Capabilities { images: true, ..Capabilities::default() };
+    let request = Request { capabilities, ..Request::new("bench/m", &thread) };
     let line = b"    let answer = format!(\"{question}\\n\"); // some code\n";
     let mut lines = Lines(line.iter().copied().cycle().take(FILE_BYTES as usize).collect());
     let started = Instant::now();

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    Body, Endpoint, Error, Fault, RetryNotice, Server, StreamEvent, chat,
+    Body, Decoder, Endpoint, Error, Fault, RetryNotice, Server, StreamEvent,
     error::excerpt,
     http,
     retry::{Advice, next_delay},
@@ -26,7 +26,7 @@ pub struct Client {
 pub struct Response<'c> {
     client: &'c Client,
     http: reqwest::Response,
-    decoder: chat::Decoder,
+    decoder: Decoder,
     events: VecDeque<StreamEvent>,
     fault: Option<Fault>,
     received: u64,
@@ -94,16 +94,14 @@ impl Client {
     }
 
     async fn post(&self, body: &Body) -> Result<reqwest::Response, Error> {
-        let mut request = self
+        let request = self
             .http
-            .post(self.endpoint.base_url.join(chat::PATH))
+            .post(self.endpoint.base_url.join(&self.endpoint.format.path(&self.endpoint.model)))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "text/event-stream")
             .header(CONTENT_LENGTH, body.len())
             .body(body.to_reqwest());
-        if let Some(key) = &self.endpoint.api_key {
-            request = request.bearer_auth(key.expose());
-        }
+        let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
         let limit = self.endpoint.first_byte_timeout;
         match timeout(limit, request.send()).await {
             Ok(sent) => sent.map_err(|error| self.request_error(error)),
@@ -113,10 +111,8 @@ impl Client {
 
     /// Gets a small JSON document; gives up after `limit`, without a retry.
     pub(crate) async fn get_json(&self, path: &str, limit: Duration) -> Result<Value, Error> {
-        let mut request = self.http.get(self.endpoint.base_url.join(path));
-        if let Some(key) = &self.endpoint.api_key {
-            request = request.bearer_auth(key.expose());
-        }
+        let request = self.http.get(self.endpoint.base_url.join(path));
+        let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
         let exchange = async {
             let response = request.send().await.map_err(|error| self.request_error(error))?;
             let mut response = self.check_status(response).await?;
@@ -189,7 +185,7 @@ impl<'c> Response<'c> {
         Self {
             client,
             http,
-            decoder: chat::Decoder::default(),
+            decoder: client.endpoint.format.decoder(),
             events: VecDeque::new(),
             fault: None,
             received: 0,

@@ -55,7 +55,7 @@ pub async fn find_local(candidates: &[Candidate<'_>]) -> Option<Found> {
 /// that says nothing of the kind is assumed to take them. PDF never.
 pub async fn capabilities(base_url: &BaseUrl) -> Capabilities {
     let Ok(client) = prober("a model server", base_url) else {
-        return Capabilities { images: true, files: false };
+        return Capabilities { images: true, ..Capabilities::default() };
     };
     let ask = |path| client.get_json(path, PROBE_TIMEOUT);
     let (models, properties) = tokio::join!(ask("v1/models"), ask("props"));
@@ -65,7 +65,7 @@ pub async fn capabilities(base_url: &BaseUrl) -> Capabilities {
         (None, None) => true,
         (multimodal, vision) => multimodal.unwrap_or(false) || vision.unwrap_or(false),
     };
-    Capabilities { images, files: false }
+    Capabilities { images, ..Capabilities::default() }
 }
 
 async fn probe(candidate: &Candidate<'_>) -> Option<Found> {
@@ -161,7 +161,7 @@ mod tests {
             (ollama(r#"{"data":[]}"#), true),
         ] {
             let base_url = BaseUrl::parse(server.url()).unwrap();
-            assert_eq!(block_on(capabilities(&base_url)), Capabilities { images, files: false });
+            assert_eq!(block_on(capabilities(&base_url)), Capabilities { images, ..Capabilities::default() });
         }
     }
 }

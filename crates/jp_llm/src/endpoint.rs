@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-use crate::{BaseUrl, Server, retry};
+use crate::{BaseUrl, Format, Server, retry};
 
 /// Where requests go and how long to wait there.
 #[derive(Debug, Clone)]
@@ -9,6 +9,8 @@ pub struct Endpoint {
     pub provider: String,
     /// The server's root.
     pub base_url: BaseUrl,
+    /// What is spoken there.
+    pub format: Format,
     /// The model, as the server calls it.
     pub model: String,
     /// Sent as a bearer token.
@@ -28,11 +30,13 @@ pub struct Endpoint {
 pub struct Secret(String);
 
 impl Endpoint {
-    /// Makes an endpoint without a key, with 10 minutes for the answer to begin, 2 between its
+    /// Makes an endpoint with the provider's format, without a key, with 10 minutes for the answer to begin, 2 between its
     /// bytes, and 128 MB for all of it.
     pub fn new(provider: impl Into<String>, base_url: BaseUrl, model: impl Into<String>) -> Self {
+        let provider = provider.into();
         Self {
-            provider: provider.into(),
+            format: Format::of_provider(&provider),
+            provider,
             base_url,
             model: model.into(),
             api_key: None,

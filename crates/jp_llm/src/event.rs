@@ -1,4 +1,5 @@
 use jp_conversation::{ToolCallRequest, Usage};
+use serde_json::{Map, Value};
 
 /// A part of an answer, as soon as it is there.
 #[derive(Debug, Clone, PartialEq)]
@@ -7,6 +8,9 @@ pub enum StreamEvent {
     Text(String),
     /// A piece of its reasoning; never empty.
     Reasoning(String),
+    /// The run of words or reasoning that is open ends, with what the provider wants back verbatim; with none
+    /// open it is a reasoning of its own that has no text. Never empty.
+    EndPart(Map<String, Value>),
     /// A complete tool call.
     ///
     /// Arguments that are no JSON object stand as they came in the metadata, under

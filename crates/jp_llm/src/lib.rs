@@ -2,7 +2,7 @@
 //! and decodes the stream that comes back.
 //!
 //! The data flows one way. A [`Request`] names the model and the
-//! [`Thread`](jp_conversation::view::Thread) it gets; [`chat::encode`] writes its JSON into a
+//! [`Thread`](jp_conversation::view::Thread) it gets; [`Format::encode`] writes its JSON into a
 //! [`Body`], loading one stored payload at a time ([`Contents`]), and says in [`Note`]s what the model
 //! can't be shown. A [`Client`] sends the body to an [`Endpoint`], as often as [`retry`] allows, and
 //! hands out the answer as [`StreamEvent`]s while they arrive. [`discover`] finds a server on this
@@ -13,13 +13,13 @@
 //!
 //! ```
 //! use jp_conversation::view::Thread;
-//! use jp_llm::{BaseUrl, Body, Capabilities, Client, Contents, Endpoint, Error, Request, StreamEvent, chat};
+//! use jp_llm::{BaseUrl, Body, Capabilities, Client, Contents, Endpoint, Error, Request, StreamEvent};
 //!
 //! async fn answer(thread: &Thread<'_>, contents: &mut dyn Contents) -> Result<String, Error> {
 //!     let endpoint = Endpoint::new("llamacpp", BaseUrl::parse("http://127.0.0.1:8080")?, "qwen3");
-//!     let capabilities = Capabilities { images: true, files: false };
-//!     let request = Request { model: &endpoint.model, system: None, thread, capabilities };
-//!     let (body, _notes) = Body::new(|out| chat::encode(&request, contents, out))?;
+//!     let capabilities = Capabilities { images: true, ..Capabilities::default() };
+//!     let request = Request { capabilities, ..Request::new("llamacpp/qwen3", thread) };
+//!     let (body, _notes) = Body::new(|out| endpoint.format.encode(&request, contents, out))?;
 //!
 //!     let client = Client::new(endpoint)?;
 //!     let mut response = client.send(&body, &mut |_retry| {}).await?;
@@ -37,10 +37,14 @@ mod base_url;
 mod body;
 pub mod chat;
 mod client;
+mod decode;
 pub mod discover;
 mod endpoint;
 mod error;
 mod event;
+#[cfg(test)]
+mod fixtures;
+mod format;
 mod http;
 mod json;
 mod request;
@@ -54,8 +58,10 @@ mod xml;
 pub use base_url::BaseUrl;
 pub use body::Body;
 pub use client::{Client, Response};
+pub use decode::Decoder;
 pub use endpoint::{Endpoint, Secret};
 pub use error::{Error, Fault, Server};
 pub use event::{FinishReason, StreamEvent};
-pub use request::{Capabilities, Contents, Note, Request};
+pub use format::Format;
+pub use request::{Capabilities, Contents, Note, Request, Tool};
 pub use retry::RetryNotice;

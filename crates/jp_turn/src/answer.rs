@@ -1,5 +1,6 @@
 use jp_conversation::{ChatResponse, EventKind, ToolCallRequest, ToolCallResponse, Usage};
 use jp_tool::ContentBlock;
+use serde_json::{Map, Value};
 
 use crate::{Delta, TurnEvent};
 
@@ -26,6 +27,14 @@ impl Answer {
     pub(crate) fn reasoning(&mut self, text: &str, on_event: OnEvent<'_>) {
         self.take(ChatResponse::reasoning(text), on_event);
         on_event(TurnEvent::Delta(Delta::Reasoning(text)));
+    }
+
+    /// Ends the current run with what the provider wants back, and which model made it.
+    pub(crate) fn end_part(&mut self, metadata: Map<String, Value>, model: &str, on_event: OnEvent<'_>) {
+        let mut run = self.run.take().unwrap_or_else(|| ChatResponse::reasoning(""));
+        run.metadata = metadata;
+        run.metadata.insert("model".to_owned(), model.into());
+        on_event(TurnEvent::Record(EventKind::ChatResponse(run)));
     }
 
     pub(crate) fn call(&mut self, call: ToolCallRequest) {

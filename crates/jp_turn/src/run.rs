@@ -86,6 +86,7 @@ async fn receive(
         match event {
             StreamEvent::Text(text) => answer.text(&text, on_event),
             StreamEvent::Reasoning(text) => answer.reasoning(&text, on_event),
+            StreamEvent::EndPart(metadata) => answer.end_part(metadata, turn.model, on_event),
             StreamEvent::ToolCall(call) => answer.call(call),
             StreamEvent::Usage(usage) => answer.usage(usage),
             StreamEvent::Finish(reason) => finish = reason,

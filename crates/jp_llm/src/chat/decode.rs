@@ -4,27 +4,32 @@ use jp_conversation::{ToolCallRequest, Usage};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Fault, FinishReason, StreamEvent, error::excerpt, http::message_in, sse};
+use crate::{
+    Decoder, Fault, FinishReason, StreamEvent,
+    decode::{Flow, Protocol},
+    error::excerpt,
+    http::message_in,
+    sse,
+};
 
 /// The metadata key of a tool call under which arguments stand that are no JSON object.
 pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
-/// How large one part of the stream may be.
-const MAX_PART_BYTES: usize = 8 << 20;
-
-/// Reads a stream of completion chunks, whatever pieces it arrives in.
+/// Returns a decoder of completion chunks.
 ///
-/// Words and reasoning come out at once; tool calls, usage and the end when they are complete.
 /// Choices beyond the first and whatever is unknown are passed over.
+#[must_use]
+pub fn decoder() -> Decoder {
+    Decoder::of_events(Chunks::default())
+}
+
 #[derive(Debug, Default)]
-pub struct Decoder {
-    sse: sse::Decoder,
+struct Chunks {
     calls: Vec<PartialCall>,
     usage: Option<Usage>,
     /// From llama.cpp's timings, where the usage does not say.
     cached_read: Option<u64>,
     finish: Option<FinishReason>,
-    has_ended: bool,
 }
 
 #[derive(Debug, Default)]
@@ -97,67 +102,34 @@ struct Timings {
     cache_n: Option<u64>,
 }
 
-impl Decoder {
-    /// Takes the next bytes and appends the events they complete, those before a fault too.
-    ///
-    /// After a fault or the end mark nothing more is read.
-    pub fn push(&mut self, bytes: &[u8], events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
-        let taken = self.take(bytes, events);
-        self.has_ended |= taken.is_err();
-        taken
-    }
-
-    /// Takes the end of the connection: complete if a reason to finish or the end mark had come.
-    pub fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
-        let last = self.sse.finish().map_or(Ok(()), |event| self.event(&event, events));
-        let is_complete = self.is_complete();
-        match last {
-            _ if self.has_ended => return Ok(()),
-            // Half a chunk is no chunk.
-            Ok(()) | Err(Fault::Malformed { .. }) if is_complete => self.end(events),
-            Ok(()) | Err(Fault::Malformed { .. }) => return Err(Fault::Truncated),
-            Err(fault) => return Err(fault),
+impl Protocol for Chunks {
+    fn message(&mut self, message: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<Flow, Fault> {
+        if message.data.trim() == "[DONE]" {
+            return Ok(Flow::End);
         }
-        Ok(())
+        match serde_json::from_str(&message.data) {
+            Ok(chunk) => self.chunk(chunk, events)?,
+            Err(_) if is_foreign(message) => {}
+            Err(_) => return Err(Fault::Malformed { excerpt: excerpt(&message.data) }),
+        }
+        Ok(Flow::Continue)
     }
 
-    /// Returns whether the model has finished; figures may still follow.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
+    fn is_complete(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// Returns whether all has come, or a fault.
-    #[must_use]
-    pub fn has_ended(&self) -> bool {
-        self.has_ended
+    fn end(&mut self, events: &mut VecDeque<StreamEvent>) {
+        events.extend(self.calls.drain(..).map(PartialCall::into_event));
+        if let Some(mut usage) = self.usage.take() {
+            usage.cached_read = usage.cached_read.or(self.cached_read);
+            events.push_back(StreamEvent::Usage(usage));
+        }
+        events.push_back(StreamEvent::Finish(self.finish.take().unwrap_or(FinishReason::Stop)));
     }
+}
 
-    fn take(&mut self, bytes: &[u8], events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
-        for event in self.sse.push(bytes) {
-            self.event(&event, events)?;
-        }
-        if self.sse.pending() > MAX_PART_BYTES {
-            return Err(Fault::TooLarge { limit: MAX_PART_BYTES as u64 });
-        }
-        Ok(())
-    }
-
-    fn event(&mut self, event: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
-        if self.has_ended {
-            return Ok(());
-        }
-        if event.data.trim() == "[DONE]" {
-            self.end(events);
-            return Ok(());
-        }
-        match serde_json::from_str(&event.data) {
-            Ok(chunk) => self.chunk(chunk, events),
-            Err(_) if is_foreign(event) => Ok(()),
-            Err(_) => Err(Fault::Malformed { excerpt: excerpt(&event.data) }),
-        }
-    }
-
+impl Chunks {
     fn chunk(&mut self, chunk: Chunk, events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
         if let Some(error) = chunk.error {
             return Err(provider_fault(&error));
@@ -200,16 +172,6 @@ impl Decoder {
             self.calls.push(PartialCall { index: piece.index, ..PartialCall::default() });
         }
         &mut self.calls[at]
-    }
-
-    fn end(&mut self, events: &mut VecDeque<StreamEvent>) {
-        self.has_ended = true;
-        events.extend(self.calls.drain(..).map(PartialCall::into_event));
-        if let Some(mut usage) = self.usage.take() {
-            usage.cached_read = usage.cached_read.or(self.cached_read);
-            events.push_back(StreamEvent::Usage(usage));
-        }
-        events.push_back(StreamEvent::Finish(self.finish.take().unwrap_or(FinishReason::Stop)));
     }
 }
 
@@ -300,7 +262,7 @@ mod tests {
     );
 
     fn decode(chunks: &[&[u8]]) -> (Vec<StreamEvent>, Result<(), String>) {
-        let mut decoder = Decoder::default();
+        let mut decoder = decoder();
         let mut events = VecDeque::new();
         let mut result = Ok(());
         for chunk in chunks {
@@ -315,6 +277,7 @@ mod tests {
         let line = |event| match event {
             StreamEvent::Text(text) => format!("text {text}"),
             StreamEvent::Reasoning(text) => format!("reasoning {text}"),
+            StreamEvent::EndPart(metadata) => format!("end {}", Value::Object(metadata)),
             StreamEvent::ToolCall(call) => {
                 let [arguments, metadata] = [call.arguments, call.metadata].map(Value::Object);
                 format!("call {}:{} {arguments} {metadata}", call.id, call.name)
@@ -442,7 +405,7 @@ mod tests {
 
     #[test]
     fn part_without_an_end_is_not_collected_for_ever() {
-        let mut decoder = Decoder::default();
+        let mut decoder = decoder();
         let mut events = VecDeque::new();
         let chunk = [b'x'; 1 << 20];
         let pushed = (0..20).take_while(|_| decoder.push(&chunk, &mut events).is_ok()).count();

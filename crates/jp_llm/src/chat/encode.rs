@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
-    Capabilities, Contents, Error, Note, Request,
+    Capabilities, Contents, Error, Note, Request, Tool,
     json::{JsonText, write_string},
     shown::{self, Shown},
     xml,
@@ -55,7 +55,24 @@ struct Head<'a> {
     stream: bool,
     stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     response_format: Option<ResponseFormat<'a>>,
+}
+
+#[derive(Serialize)]
+struct WireTool<'a> {
+    r#type: &'static str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -103,6 +120,13 @@ struct Function {
     arguments: String,
 }
 
+impl<'a> From<&'a Tool> for WireTool<'a> {
+    fn from(tool: &'a Tool) -> Self {
+        let Tool { name, description, parameters } = tool;
+        Self { r#type: "function", function: WireFunction { name, description, parameters } }
+    }
+}
+
 fn write_head(request: &Request<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let schema = request.newest().and_then(|newest| newest.schema.as_ref());
     let response_format = schema.map(|schema| ResponseFormat {
@@ -110,7 +134,14 @@ fn write_head(request: &Request<'_>, out: &mut dyn Write) -> Result<(), Error> {
         json_schema: JsonSchema { name: "answer", schema },
     });
     let stream_options = StreamOptions { include_usage: true };
-    let head = Head { model: request.model, stream: true, stream_options, response_format };
+    let head = Head {
+        model: request.model,
+        stream: true,
+        stream_options,
+        max_tokens: request.max_output,
+        tools: request.tools.iter().map(WireTool::from).collect(),
+        response_format,
+    };
     let mut json = serde_json::to_vec(&head).map_err(io::Error::from)?;
     json.pop();
     out.write_all(&json)?;
@@ -196,7 +227,7 @@ impl Encoder<'_> {
         if self.capabilities.images && IMAGES.contains(&&*mime) {
             return write_image_part(&mime, &bytes, out);
         }
-        if self.capabilities.files && mime == PDF {
+        if self.capabilities.pdf && mime == PDF {
             return write_file_part(resource, &bytes, out);
         }
         let reason = format!("this model does not take {mime}");

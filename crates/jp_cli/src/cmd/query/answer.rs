@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use jp_conversation::{Event, EventKind, ResponseContent, Usage, view};
-use jp_llm::{Body, Capabilities, Client, Note, Request, chat};
+use jp_llm::{Body, Capabilities, Client, Format, Note, Request};
 use jp_storage::{Pending, Writer};
 use jp_turn::{Delta, Outcome, Turn, TurnEvent};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub(super) fn run(
     let thread = view::thread(&asked.stream);
     let capabilities = runtime.block_on(model.capabilities(&thread));
     let pending = recording.as_mut().and_then(|recording| recording.pending.take());
-    let encode = || encode(asked, &thread, &model.endpoint.model, capabilities);
+    let encode = || encode(asked, &thread, Some(model), capabilities);
     let (body, notes) = beside(pending, encode)?;
     let interrupt = asked.context.interrupt();
     if let Err(failure) = interrupt.check() {
@@ -79,13 +79,17 @@ pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 pub(super) fn encode(
     asked: &Asked<'_>,
     thread: &view::Thread<'_>,
-    model: &str,
+    model: Option<&Model>,
     capabilities: Capabilities,
 ) -> Result<(Body, Vec<Note>), Failure> {
     let system = asked.config.config.assistant.system_prompt.as_deref();
-    let request = Request { model, system, thread, capabilities };
+    let (label, format) = match model {
+        Some(model) => (model.label.as_str(), model.endpoint.format),
+        None => ("(no model chosen)", Format::Chat),
+    };
+    let request = Request { system, capabilities, ..Request::new(label, thread) };
     let mut contents = contents(thread, &asked.store, asked.scratch);
-    Ok(Body::new(|out| chat::encode(&request, &mut contents, out))?)
+    Ok(Body::new(|out| format.encode(&request, &mut contents, out))?)
 }
 
 /// Returns a body's bytes.

@@ -21,7 +21,14 @@ pub(super) struct Model {
 }
 
 /// What a model is taken to accept as long as nothing is known of it.
-pub(super) const ASSUMED: Capabilities = Capabilities { images: true, files: false };
+pub(super) const ASSUMED: Capabilities = Capabilities {
+    images: true,
+    pdf: false,
+    files: false,
+    audio: false,
+    binary_results: false,
+    schema: true,
+};
 
 impl Model {
     /// Returns what the model accepts beside text; asks its server only if the thread holds an image.

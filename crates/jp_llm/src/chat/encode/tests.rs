@@ -1,49 +1,28 @@
-use std::{collections::HashMap, error::Error as StdError};
-
-use jp_conversation::{ChatResponse, Event, EventKind, Stream, view::thread};
+use jp_conversation::{ChatRequest, EventKind, view::thread};
 use jp_resource::{BlobRef, Encoding, Resource, ResourceContent};
 use jp_tool::ContentBlock;
 use proptest::prelude::*;
 
 use super::*;
+use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
 
-/// Payloads by reference, and the references in the order they were asked for.
-#[derive(Default)]
-struct Store {
-    bytes: HashMap<BlobRef, Vec<u8>>,
-    asked: Vec<BlobRef>,
-}
-
-impl Contents for Store {
-    fn load(&mut self, blob: &BlobRef) -> Result<Vec<u8>, Box<dyn StdError + Send + Sync>> {
-        self.asked.push(*blob);
-        self.bytes.get(blob).cloned().ok_or_else(|| "no such blob".into())
-    }
-}
-
-const ALL: Capabilities = Capabilities { images: true, files: true };
-const TEXT_ONLY: Capabilities = Capabilities { images: false, files: false };
-
-fn stream(kinds: Vec<EventKind>, store: &mut Store) -> Stream {
-    let now = "2026-11-21T12:00:00Z".parse().unwrap();
-    let mut event = |kind| {
-        let mut event = Event::new(now, kind);
-        let put = |bytes: &[u8], encoding| {
-            let blob = BlobRef::of(bytes, encoding);
-            store.bytes.insert(blob, bytes.to_owned());
-            Ok::<_, std::convert::Infallible>(blob)
-        };
-        event.store_payloads(put).unwrap();
-        event
-    };
-    Stream::from_events(kinds.into_iter().map(&mut event).collect())
-}
+const ALL: Capabilities =
+    Capabilities { images: true, pdf: true, files: true, audio: false, binary_results: false, schema: true };
+const TEXT_ONLY: Capabilities = Capabilities { schema: true, ..NOTHING };
+const NOTHING: Capabilities = Capabilities {
+    images: false,
+    pdf: false,
+    files: false,
+    audio: false,
+    binary_results: false,
+    schema: false,
+};
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
     let mut store = Store::default();
     let stream = stream(kinds, &mut store);
     let thread = thread(&stream);
-    let request = Request { model: "m", system: Some("You are jp."), thread: &thread, capabilities };
+    let request = Request { system: Some("You are jp."), capabilities, ..Request::new("p/m", &thread) };
     let mut out = Vec::new();
     let notes = encode(&request, &mut store, &mut out).unwrap();
     assert_eq!(store.asked, thread.blobs(), "payloads are asked for in the thread's order");
@@ -56,48 +35,6 @@ fn messages(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
     let body: Value = serde_json::from_str(&json).unwrap();
     let messages = body["messages"].as_array().unwrap();
     messages.iter().skip(1).map(|message| format!("{message}\n")).collect()
-}
-
-fn request(content: &str, resources: Vec<Resource>) -> EventKind {
-    let resources = resources.into_iter().map(Snapshot::from).collect();
-    EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new(content) })
-}
-
-fn text(uri: &str, text: &str) -> Resource {
-    Resource::new(uri, ResourceContent::Text(text.to_owned()))
-}
-
-fn binary(name: &str, mime: &str, bytes: &[u8]) -> Resource {
-    let resource = Resource::new(format!("file:///{name}"), ResourceContent::Blob(bytes.to_owned()));
-    resource.with_name(name).with_mime_type(mime)
-}
-
-fn said(text: &str) -> EventKind {
-    EventKind::ChatResponse(ChatResponse::message(text))
-}
-
-fn thought(text: &str) -> EventKind {
-    EventKind::ChatResponse(ChatResponse::reasoning(text))
-}
-
-fn call(id: &str) -> EventKind {
-    let arguments = [("z".to_owned(), Value::from("\"")), ("a".to_owned(), Value::from(1))];
-    EventKind::ToolCallRequest(ToolCallRequest {
-        id: id.to_owned(),
-        name: "read".to_owned(),
-        arguments: arguments.into_iter().collect(),
-        metadata: Map::new(),
-    })
-}
-
-fn result(id: &str, is_error: bool, content: Vec<ContentBlock>) -> EventKind {
-    EventKind::ToolCallResponse(ToolCallResponse {
-        id: id.to_owned(),
-        content: content.into_iter().map(StoredBlock::from).collect(),
-        is_error,
-        structured_content: None,
-        meta: Map::new(),
-    })
 }
 
 #[test]
@@ -192,7 +129,7 @@ fn tool_calls_and_results_are_text() {
 fn missing_payload_names_what_it_belongs_to() {
     let stream = stream(vec![request("See", vec![text("file:///a", "x")])], &mut Store::default());
     let thread = thread(&stream);
-    let request = Request { model: "m", system: None, thread: &thread, capabilities: ALL };
+    let request = Request { capabilities: ALL, ..Request::new("p/m", &thread) };
     let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "load file:///a for the request");
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "no such blob");
@@ -208,60 +145,8 @@ fn payload_that_is_not_text_is_an_error() {
     let stream = stream(vec![EventKind::ChatRequest(request)], &mut store);
     store.bytes.insert(blob, b"\xff".to_vec());
     let thread = thread(&stream);
-    let request = Request { model: "m", system: None, thread: &thread, capabilities: ALL };
+    let request = Request { capabilities: ALL, ..Request::new("p/m", &thread) };
     assert!(matches!(encode(&request, &mut store, &mut Vec::new()), Err(Error::Load { .. })));
-}
-
-fn any_text() -> impl Strategy<Value = String> {
-    "(?s)(</resource>|```|\"|\\\\|\n|é|.){0,12}"
-}
-
-fn any_resource() -> impl Strategy<Value = Resource> {
-    let content = prop_oneof![
-        any_text().prop_map(ResourceContent::Text),
-        prop::collection::vec(any::<u8>(), 0..8).prop_map(ResourceContent::Blob),
-    ];
-    let mime = prop::option::of(prop::sample::select(vec!["image/png", "text/x-rust", "application/pdf"]));
-    (any_text(), content, mime, prop::option::of(any_text())).prop_map(|(uri, content, mime, formatted)| {
-        let mut resource = Resource::new(uri, content);
-        resource.mime_type = mime.map(str::to_owned);
-        resource.formatted = formatted;
-        resource
-    })
-}
-
-fn any_blocks() -> impl Strategy<Value = Vec<ContentBlock>> {
-    let block =
-        prop_oneof![any_text().prop_map(ContentBlock::text), any_resource().prop_map(ContentBlock::resource)];
-    prop::collection::vec(block, 0..3)
-}
-
-/// A request: the beginning of a turn.
-fn any_request() -> impl Strategy<Value = Vec<EventKind>> {
-    let schema = prop::option::of(Just(Map::new()));
-    (any_text(), prop::collection::vec(any_resource(), 0..3), schema).prop_map(
-        |(words, resources, schema)| {
-            let EventKind::ChatRequest(request) = request(&words, resources) else { unreachable!() };
-            vec![EventKind::ChatRequest(ChatRequest { schema, ..request })]
-        },
-    )
-}
-
-/// What one response of a model says and calls, with the results, which come in any order.
-fn any_round() -> impl Strategy<Value = Vec<EventKind>> {
-    let part =
-        prop_oneof![any_text().prop_map(|text| said(&text)), any_text().prop_map(|text| thought(&text))];
-    let results = prop::collection::vec(("[ab]?", any::<bool>(), any_blocks()), 0..3);
-    (prop::collection::vec(part, 0..3), results).prop_map(|(mut events, results)| {
-        events.extend(results.iter().map(|(id, ..)| call(id)));
-        events.extend(results.into_iter().rev().map(|(id, is_error, blocks)| result(&id, is_error, blocks)));
-        events
-    })
-}
-
-/// Steps of a conversation; a request to the model may follow each.
-fn any_steps() -> impl Strategy<Value = Vec<Vec<EventKind>>> {
-    prop::collection::vec(prop_oneof![any_request(), any_round()], 0..10)
 }
 
 /// Cuts the body down to what it says of the history.
@@ -274,9 +159,9 @@ proptest! {
     fn any_thread_gives_valid_json_and_the_same_bytes_again(
         steps in any_steps(),
         images in any::<bool>(),
-        files in any::<bool>(),
+        pdf in any::<bool>(),
     ) {
-        let capabilities = Capabilities { images, files };
+        let capabilities = Capabilities { images, pdf, ..ALL };
         let (json, notes) = encoded(steps.concat(), capabilities);
         prop_assert!(serde_json::from_str::<Value>(&json).is_ok(), "{}", json);
         prop_assert_eq!(encoded(steps.concat(), capabilities), (json, notes));

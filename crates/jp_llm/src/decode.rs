@@ -1,0 +1,158 @@
+use std::{collections::VecDeque, fmt};
+
+use crate::{Fault, StreamEvent, sse};
+
+/// How large one part of a stream may be.
+const MAX_PART_BYTES: usize = 8 << 20;
+
+/// What a wire format makes of the messages of a stream.
+pub(crate) trait Protocol: fmt::Debug + Send {
+    /// Takes one message: an event of an SSE stream, or a line in its `data`. Appends what it completes,
+    /// what comes before a fault too.
+    fn message(&mut self, message: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<Flow, Fault>;
+
+    /// Returns whether the model has finished; figures may still follow.
+    fn is_complete(&self) -> bool;
+
+    /// Appends what waited for the end: calls, usage, and [`StreamEvent::Finish`] as the last.
+    fn end(&mut self, events: &mut VecDeque<StreamEvent>);
+}
+
+/// Whether more messages follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// They may.
+    Continue,
+    /// This one said that it was the last.
+    End,
+}
+
+/// Reads the stream of an answer, whatever pieces it arrives in.
+///
+/// Words and reasoning come out at once; tool calls, usage and the end when they are complete.
+#[derive(Debug)]
+pub struct Decoder {
+    framing: Framing,
+    protocol: Box<dyn Protocol>,
+    has_ended: bool,
+}
+
+/// What separates the messages.
+#[derive(Debug)]
+enum Framing {
+    Sse(sse::Decoder),
+    /// One message a line (NDJSON); holds the unfinished one.
+    Lines(Vec<u8>),
+}
+
+impl Decoder {
+    /// Reads server-sent events.
+    pub(crate) fn of_events(protocol: impl Protocol + 'static) -> Self {
+        Self::new(Framing::Sse(sse::Decoder::default()), Box::new(protocol))
+    }
+
+    /// Reads lines, each a JSON document.
+    pub(crate) fn of_lines(protocol: impl Protocol + 'static) -> Self {
+        Self::new(Framing::Lines(Vec::new()), Box::new(protocol))
+    }
+
+    fn new(framing: Framing, protocol: Box<dyn Protocol>) -> Self {
+        Self { framing, protocol, has_ended: false }
+    }
+
+    /// Takes the next bytes and appends the events they complete, those before a fault too.
+    ///
+    /// After a fault or the end mark nothing more is read.
+    pub fn push(&mut self, bytes: &[u8], events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
+        let messages = self.framing.push(bytes);
+        let taken = messages.iter().try_for_each(|message| self.message(message, events));
+        let taken = match self.framing.pending() {
+            pending if pending > MAX_PART_BYTES => {
+                taken.and(Err(Fault::TooLarge { limit: MAX_PART_BYTES as u64 }))
+            }
+            _ => taken,
+        };
+        self.has_ended |= taken.is_err();
+        taken
+    }
+
+    /// Takes the end of the connection: complete if the model had finished.
+    pub fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
+        let last = self.framing.finish().map_or(Ok(()), |message| self.message(&message, events));
+        let is_complete = self.is_complete();
+        match last {
+            _ if self.has_ended => {}
+            // Half a message is none.
+            Ok(()) | Err(Fault::Malformed { .. }) if is_complete => self.end(events),
+            Ok(()) | Err(Fault::Malformed { .. }) => return Err(Fault::Truncated),
+            Err(fault) => return Err(fault),
+        }
+        Ok(())
+    }
+
+    /// Returns whether the model has finished; figures may still follow.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.protocol.is_complete()
+    }
+
+    /// Returns whether all has come, or a fault.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    fn message(&mut self, message: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<(), Fault> {
+        if self.has_ended {
+            return Ok(());
+        }
+        if self.protocol.message(message, events)? == Flow::End {
+            self.end(events);
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, events: &mut VecDeque<StreamEvent>) {
+        self.has_ended = true;
+        self.protocol.end(events);
+    }
+}
+
+impl Framing {
+    fn push(&mut self, bytes: &[u8]) -> Vec<sse::Event> {
+        match self {
+            Self::Sse(decoder) => decoder.push(bytes),
+            Self::Lines(line) => {
+                let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
+                let mut messages = Vec::new();
+                while let Some(piece) = pieces.next() {
+                    line.extend_from_slice(piece);
+                    if pieces.peek().is_some() {
+                        messages.extend(message_of_line(std::mem::take(line)));
+                    }
+                }
+                messages
+            }
+        }
+    }
+
+    fn finish(&mut self) -> Option<sse::Event> {
+        match self {
+            Self::Sse(decoder) => decoder.finish(),
+            Self::Lines(line) => message_of_line(std::mem::take(line)),
+        }
+    }
+
+    /// Returns how many bytes of an unfinished message are held.
+    fn pending(&self) -> usize {
+        match self {
+            Self::Sse(decoder) => decoder.pending(),
+            Self::Lines(line) => line.len(),
+        }
+    }
+}
+
+fn message_of_line(line: Vec<u8>) -> Option<sse::Event> {
+    let data = String::from_utf8_lossy(&line).trim().to_owned();
+    (!data.is_empty()).then(|| sse::Event { name: String::new(), data })
+}

@@ -1,0 +1,136 @@
+//! Conversations for the tests of every format: events by hand, and any at all.
+
+use std::{collections::HashMap, error::Error as StdError};
+
+use jp_conversation::{
+    ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse,
+};
+use jp_resource::{BlobRef, Resource, ResourceContent, Snapshot};
+use jp_tool::{ContentBlock, StoredBlock};
+use proptest::prelude::*;
+use serde_json::{Map, Value};
+
+use crate::Contents;
+
+/// Payloads by reference, and the references in the order they were asked for.
+#[derive(Default)]
+pub(crate) struct Store {
+    pub(crate) bytes: HashMap<BlobRef, Vec<u8>>,
+    pub(crate) asked: Vec<BlobRef>,
+}
+
+impl Contents for Store {
+    fn load(&mut self, blob: &BlobRef) -> Result<Vec<u8>, Box<dyn StdError + Send + Sync>> {
+        self.asked.push(*blob);
+        self.bytes.get(blob).cloned().ok_or_else(|| "no such blob".into())
+    }
+}
+
+pub(crate) fn stream(kinds: Vec<EventKind>, store: &mut Store) -> Stream {
+    let now = "2026-11-21T12:00:00Z".parse().unwrap();
+    let mut event = |kind| {
+        let mut event = Event::new(now, kind);
+        let put = |bytes: &[u8], encoding| {
+            let blob = BlobRef::of(bytes, encoding);
+            store.bytes.insert(blob, bytes.to_owned());
+            Ok::<_, std::convert::Infallible>(blob)
+        };
+        event.store_payloads(put).unwrap();
+        event
+    };
+    Stream::from_events(kinds.into_iter().map(&mut event).collect())
+}
+
+pub(crate) fn request(content: &str, resources: Vec<Resource>) -> EventKind {
+    let resources = resources.into_iter().map(Snapshot::from).collect();
+    EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new(content) })
+}
+
+pub(crate) fn text(uri: &str, text: &str) -> Resource {
+    Resource::new(uri, ResourceContent::Text(text.to_owned()))
+}
+
+pub(crate) fn binary(name: &str, mime: &str, bytes: &[u8]) -> Resource {
+    let resource = Resource::new(format!("file:///{name}"), ResourceContent::Blob(bytes.to_owned()));
+    resource.with_name(name).with_mime_type(mime)
+}
+
+pub(crate) fn said(text: &str) -> EventKind {
+    EventKind::ChatResponse(ChatResponse::message(text))
+}
+
+pub(crate) fn thought(text: &str) -> EventKind {
+    EventKind::ChatResponse(ChatResponse::reasoning(text))
+}
+
+pub(crate) fn call(id: &str) -> EventKind {
+    let arguments = [("z".to_owned(), Value::from("\"")), ("a".to_owned(), Value::from(1))];
+    EventKind::ToolCallRequest(ToolCallRequest {
+        id: id.to_owned(),
+        name: "read".to_owned(),
+        arguments: arguments.into_iter().collect(),
+        metadata: Map::new(),
+    })
+}
+
+pub(crate) fn result(id: &str, is_error: bool, content: Vec<ContentBlock>) -> EventKind {
+    EventKind::ToolCallResponse(ToolCallResponse {
+        id: id.to_owned(),
+        content: content.into_iter().map(StoredBlock::from).collect(),
+        is_error,
+        structured_content: None,
+        meta: Map::new(),
+    })
+}
+
+pub(crate) fn any_text() -> impl Strategy<Value = String> {
+    "(?s)(</resource>|```|\"|\\\\|\n|é|.){0,12}"
+}
+
+pub(crate) fn any_resource() -> impl Strategy<Value = Resource> {
+    let content = prop_oneof![
+        any_text().prop_map(ResourceContent::Text),
+        prop::collection::vec(any::<u8>(), 0..8).prop_map(ResourceContent::Blob),
+    ];
+    let mime = prop::option::of(prop::sample::select(vec!["image/png", "text/x-rust", "application/pdf"]));
+    (any_text(), content, mime, prop::option::of(any_text())).prop_map(|(uri, content, mime, formatted)| {
+        let mut resource = Resource::new(uri, content);
+        resource.mime_type = mime.map(str::to_owned);
+        resource.formatted = formatted;
+        resource
+    })
+}
+
+pub(crate) fn any_blocks() -> impl Strategy<Value = Vec<ContentBlock>> {
+    let block =
+        prop_oneof![any_text().prop_map(ContentBlock::text), any_resource().prop_map(ContentBlock::resource)];
+    prop::collection::vec(block, 0..3)
+}
+
+/// A request: the beginning of a turn.
+pub(crate) fn any_request() -> impl Strategy<Value = Vec<EventKind>> {
+    let schema = prop::option::of(Just(Map::new()));
+    (any_text(), prop::collection::vec(any_resource(), 0..3), schema).prop_map(
+        |(words, resources, schema)| {
+            let EventKind::ChatRequest(request) = request(&words, resources) else { unreachable!() };
+            vec![EventKind::ChatRequest(ChatRequest { schema, ..request })]
+        },
+    )
+}
+
+/// What one response of a model says and calls, with the results, which come in any order.
+pub(crate) fn any_round() -> impl Strategy<Value = Vec<EventKind>> {
+    let part =
+        prop_oneof![any_text().prop_map(|text| said(&text)), any_text().prop_map(|text| thought(&text))];
+    let results = prop::collection::vec(("[ab]?", any::<bool>(), any_blocks()), 0..3);
+    (prop::collection::vec(part, 0..3), results).prop_map(|(mut events, results)| {
+        events.extend(results.iter().map(|(id, ..)| call(id)));
+        events.extend(results.into_iter().rev().map(|(id, is_error, blocks)| result(&id, is_error, blocks)));
+        events
+    })
+}
+
+/// Steps of a conversation; a request to the model may follow each.
+pub(crate) fn any_steps() -> impl Strategy<Value = Vec<Vec<EventKind>>> {
+    prop::collection::vec(prop_oneof![any_request(), any_round()], 0..10)
+}
