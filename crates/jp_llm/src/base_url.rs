@@ -6,7 +6,7 @@ use crate::Error;
 
 /// The root of a server: `http://127.0.0.1:8080`, `https://openrouter.ai/api`.
 ///
-/// A trailing `/` or `/v1` is taken off. Shown without a trailing slash; never holds credentials.
+/// A trailing `/`, `/v1` or `/v1beta` is taken off. Shown without a trailing slash; never holds credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl(Url);
 
@@ -29,7 +29,9 @@ impl BaseUrl {
             return Err(refuse("it has a query or a fragment"));
         }
         let path = url.path().trim_end_matches('/');
-        let path = path.strip_suffix("/v1").unwrap_or(path).trim_end_matches('/').to_owned();
+        let versions = ["/v1", "/v1beta"].into_iter();
+        let root = versions.filter_map(|version| path.strip_suffix(version)).next().unwrap_or(path);
+        let path = root.trim_end_matches('/').to_owned();
         url.set_path(&path);
         Ok(Self(url))
     }
@@ -49,9 +51,11 @@ impl BaseUrl {
         self.0.scheme() == "https"
     }
 
-    /// Returns the URL of `path` below the root.
+    /// Returns the URL of `path`, which may have a query, below the root.
     pub(crate) fn join(&self, path: &str) -> Url {
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let mut url = self.0.clone();
+        url.set_query(query);
         url.set_path(&format!("{}/{path}", self.0.path().trim_end_matches('/')));
         url
     }
@@ -75,10 +79,17 @@ mod tests {
             ("http://localhost:11434/v1", "http://localhost:11434", "http://localhost:11434/v1/x"),
             ("http://localhost:11434/v1//", "http://localhost:11434", "http://localhost:11434/v1/x"),
             ("https://openrouter.ai/api/v1/", "https://openrouter.ai/api", "https://openrouter.ai/api/v1/x"),
+            ("http://google.test/v1beta", "http://google.test", "http://google.test/v1/x"),
         ] {
             let base_url = BaseUrl::parse(text).unwrap();
             assert_eq!((base_url.to_string().as_str(), base_url.join("v1/x").as_str()), (root, chat));
         }
+    }
+
+    #[test]
+    fn query_stays_a_query() {
+        let base_url = BaseUrl::parse("http://localhost:1/a").unwrap();
+        assert_eq!(base_url.join("m/x%2Fy:z?alt=sse").as_str(), "http://localhost:1/a/m/x%2Fy:z?alt=sse");
     }
 
     #[test]

@@ -1,6 +1,8 @@
 use std::{collections::VecDeque, fmt};
 
-use crate::{Fault, StreamEvent, sse};
+use serde_json::Value;
+
+use crate::{Fault, StreamEvent, error::excerpt, http::message_in, sse};
 
 /// How large one part of a stream may be.
 const MAX_PART_BYTES: usize = 8 << 20;
@@ -150,6 +152,18 @@ impl Framing {
             Self::Lines(line) => line.len(),
         }
     }
+}
+
+/// Returns whether an event is none of a format whose events have no names: a ping, say.
+pub(crate) fn is_foreign(event: &sse::Event) -> bool {
+    !matches!(event.name.as_str(), "" | "message" | "error") || event.data.is_empty()
+}
+
+/// Reads an error object; one without a message is shown as it is.
+pub(crate) fn provider_fault(error: &Value) -> Fault {
+    let message = message_in(error).map_or_else(|| excerpt(&error.to_string()), excerpt);
+    let status = ["code", "status"].into_iter().find_map(|field| error.get(field)?.as_u64());
+    Fault::Provider { status: status.and_then(|status| status.try_into().ok()), message }
 }
 
 fn message_of_line(line: Vec<u8>) -> Option<sse::Event> {

@@ -2,13 +2,15 @@ use std::io::Write;
 
 use reqwest::RequestBuilder;
 
-use crate::{Contents, Decoder, Error, Note, Request, Secret, chat};
+use crate::{Contents, Decoder, Error, Note, Request, Secret, chat, gemini};
 
 /// A provider's wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Chat Completions: llama.cpp and compatible servers.
     Chat,
+    /// Google Gemini's `streamGenerateContent`.
+    Gemini,
 }
 
 impl Format {
@@ -16,6 +18,7 @@ impl Format {
     #[must_use]
     pub fn of_provider(provider: &str) -> Self {
         match provider {
+            "google" => Self::Gemini,
             _ => Self::Chat,
         }
     }
@@ -32,6 +35,7 @@ impl Format {
     ) -> Result<Vec<Note>, Error> {
         match self {
             Self::Chat => chat::encode(request, contents, out),
+            Self::Gemini => gemini::encode(request, contents, out),
         }
     }
 
@@ -40,13 +44,15 @@ impl Format {
     pub fn decoder(self) -> Decoder {
         match self {
             Self::Chat => chat::decoder(),
+            Self::Gemini => gemini::decoder(),
         }
     }
 
     /// Returns where requests for a model go, below the server's root.
-    pub(crate) fn path(self, _model: &str) -> String {
+    pub(crate) fn path(self, model: &str) -> String {
         match self {
             Self::Chat => "v1/chat/completions".to_owned(),
+            Self::Gemini => gemini::path(model),
         }
     }
 
@@ -54,6 +60,7 @@ impl Format {
     pub(crate) fn authorize(self, request: RequestBuilder, key: Option<&Secret>) -> RequestBuilder {
         match (self, key) {
             (Self::Chat, Some(key)) => request.bearer_auth(key.expose()),
+            (Self::Gemini, Some(key)) => request.header("x-goog-api-key", key.expose()),
             (_, None) => request,
         }
     }

@@ -8,8 +8,8 @@
 //! hands out the answer as [`StreamEvent`]s while they arrive. [`discover`] finds a server on this
 //! machine.
 //!
-//! One wire format so far: Chat Completions ([`chat`]), which llama.cpp, Ollama and most servers
-//! speak. Nothing here prints, asks, runs tools or reads the environment.
+//! The wire formats: Chat Completions ([`chat`]), which llama.cpp, Ollama and most servers speak, and
+//! Google Gemini ([`gemini`]). Nothing here prints, asks, runs tools or reads the environment.
 //!
 //! ```
 //! use jp_conversation::view::Thread;
@@ -45,8 +45,10 @@ mod event;
 #[cfg(test)]
 mod fixtures;
 mod format;
+pub mod gemini;
 mod http;
 mod json;
+mod parts;
 mod request;
 pub mod retry;
 mod shown;

@@ -6,9 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
-    decode::{Flow, Protocol},
+    decode::{Flow, Protocol, is_foreign, provider_fault},
     error::excerpt,
-    http::message_in,
     sse,
 };
 
@@ -202,17 +201,6 @@ impl PartialCall {
         }
         StreamEvent::ToolCall(call)
     }
-}
-
-/// Returns whether an event is of a kind that this format does not have, such as a ping.
-fn is_foreign(event: &sse::Event) -> bool {
-    !matches!(event.name.as_str(), "" | "message" | "error") || event.data.is_empty()
-}
-
-fn provider_fault(error: &Value) -> Fault {
-    let message = message_in(error).map_or_else(|| excerpt(&error.to_string()), excerpt);
-    let status = ["code", "status"].into_iter().find_map(|field| error.get(field)?.as_u64());
-    Fault::Provider { status: status.and_then(|status| status.try_into().ok()), message }
 }
 
 fn finish_reason(reason: String) -> FinishReason {

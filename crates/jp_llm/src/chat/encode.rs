@@ -3,7 +3,6 @@ use std::{
     io::{self, Write},
 };
 
-use base64::{engine::general_purpose::STANDARD, write::EncoderWriter};
 use jp_conversation::{
     ChatRequest, ResponseContent, ToolCallRequest, ToolCallResponse,
     view::{self, AnswerPart, Message},
@@ -16,6 +15,7 @@ use serde_json::{Map, Value};
 use crate::{
     Capabilities, Contents, Error, Note, Request, Tool,
     json::{JsonText, write_string},
+    parts::{PDF, Separator, UNKNOWN, essence, result_of, subject, write_base64, write_json},
     shown::{self, Shown},
     xml,
 };
@@ -23,7 +23,6 @@ use crate::{
 /// Stands before what a failed tool returned.
 const ERROR_LINE: &str = "The tool reported an error:\n";
 const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-const PDF: &str = "application/pdf";
 
 /// Writes a request's JSON and returns what the model is told of but not shown.
 ///
@@ -148,22 +147,6 @@ fn write_head(request: &Request<'_>, out: &mut dyn Write) -> Result<(), Error> {
     Ok(out.write_all(br#","messages":["#)?)
 }
 
-fn write_json(value: &impl Serialize, out: &mut dyn Write) -> Result<(), Error> {
-    Ok(serde_json::to_writer(out, value).map_err(io::Error::from)?)
-}
-
-/// Writes a comma, but for the first time.
-#[derive(Default)]
-struct Separator {
-    is_due: bool,
-}
-
-impl Separator {
-    fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        if std::mem::replace(&mut self.is_due, true) { out.write_all(b",") } else { Ok(()) }
-    }
-}
-
 struct Encoder<'e> {
     capabilities: Capabilities,
     contents: &'e mut dyn Contents,
@@ -223,7 +206,7 @@ impl Encoder<'_> {
             Shown::Text(text) => return write_text_part(out, |out| xml::write_text(out, resource, &text)),
             Shown::Binary(bytes) => bytes,
         };
-        let mime = essence(resource.mime_type.as_deref().unwrap_or("application/octet-stream"));
+        let mime = essence(resource.mime_type.as_deref().unwrap_or(UNKNOWN));
         if self.capabilities.images && IMAGES.contains(&&*mime) {
             return write_image_part(&mime, &bytes, out);
         }
@@ -286,7 +269,7 @@ impl Encoder<'_> {
                 Ok(match shown::load_resource(resource, self.contents)? {
                     Shown::Text(text) => view::resource_block(resource, &text).into(),
                     Shown::Binary(bytes) => {
-                        let mime = resource.mime_type.as_deref().unwrap_or("application/octet-stream");
+                        let mime = resource.mime_type.as_deref().unwrap_or(UNKNOWN);
                         self.leave_out(turn, subject(resource), mime, bytes.len()).into()
                     }
                 })
@@ -378,22 +361,8 @@ fn write_file_part(resource: &Snapshot, bytes: &[u8], out: &mut dyn Write) -> Re
 /// Writes a `data:` URL (RFC 2397) as a JSON string; `mime` is one of those named above.
 fn write_data_url(mime: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     write!(out, "\"data:{mime};base64,")?;
-    let mut encoder = EncoderWriter::new(out, &STANDARD);
-    encoder.write_all(bytes)?;
-    encoder.finish()?.write_all(b"\"")
-}
-
-fn subject(resource: &Snapshot) -> String {
-    resource.name.as_ref().unwrap_or(&resource.uri).clone()
-}
-
-fn result_of(call: &ToolCallRequest) -> String {
-    format!("a result of `{}`", call.name)
-}
-
-/// Returns type and subtype, without parameters, in lower case.
-fn essence(mime: &str) -> String {
-    mime.split(';').next().unwrap_or(mime).trim().to_ascii_lowercase()
+    write_base64(bytes, out)?;
+    out.write_all(b"\"")
 }
 
 #[cfg(test)]

@@ -1,0 +1,347 @@
+use jp_conversation::{EventKind, Stream, view::thread};
+use jp_resource::{Resource, ResourceContent};
+use jp_tool::{ContentBlock, Media};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
+
+const ALL: Capabilities =
+    Capabilities { images: true, pdf: true, files: true, audio: true, binary_results: true, schema: true };
+const TEXT_RESULTS: Capabilities = Capabilities { binary_results: false, ..ALL };
+const TEXT_ONLY: Capabilities = Capabilities {
+    images: false,
+    pdf: false,
+    files: false,
+    audio: false,
+    binary_results: false,
+    schema: true,
+};
+
+fn encode_to_string(request: &Request<'_>, store: &mut Store) -> (String, Vec<String>) {
+    let mut out = Vec::new();
+    let notes = encode(request, store, &mut out).unwrap();
+    assert_eq!(store.asked, request.thread.blobs(), "payloads are asked for in the thread's order");
+    (String::from_utf8(out).unwrap(), notes.iter().map(Note::to_string).collect())
+}
+
+fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
+    let mut store = Store::default();
+    let stream = stream(kinds, &mut store);
+    let thread = thread(&stream);
+    let request =
+        Request { system: Some("You are jp."), capabilities, ..Request::new("google/gemini-3-pro", &thread) };
+    encode_to_string(&request, &mut store)
+}
+
+/// The contents, one a line.
+fn contents(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
+    let (json, _) = encoded(kinds, capabilities);
+    let body: Value = serde_json::from_str(&json).unwrap();
+    body["contents"].as_array().unwrap().iter().map(|content| format!("{content}\n")).collect()
+}
+
+fn metadata(json: Value) -> Map<String, Value> {
+    let Value::Object(metadata) = json else { panic!("an object") };
+    metadata
+}
+
+/// Words or reasoning with what the decoder left.
+fn ended(kind: EventKind, left: Value) -> EventKind {
+    let EventKind::ChatResponse(response) = kind else { panic!("a response") };
+    EventKind::ChatResponse(ChatResponse { metadata: metadata(left), ..response })
+}
+
+fn called(id: &str, left: Value) -> EventKind {
+    let EventKind::ToolCallRequest(request) = call(id) else { panic!("a call") };
+    EventKind::ToolCallRequest(ToolCallRequest { metadata: metadata(left), ..request })
+}
+
+fn with_schema(content: &str) -> EventKind {
+    let schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}});
+    EventKind::ChatRequest(ChatRequest { schema: Some(metadata(schema)), ..ChatRequest::new(content) })
+}
+
+fn read_tool() -> Tool {
+    let parameters = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    let (name, description) = ("read".to_owned(), "Reads a file.".to_owned());
+    Tool { name, description, parameters: metadata(parameters) }
+}
+
+fn image() -> ContentBlock {
+    media("image/png", PNG)
+}
+
+fn media(mime_type: &str, data: &[u8]) -> ContentBlock {
+    let media =
+        Media { data: data.to_owned(), mime_type: mime_type.to_owned(), annotations: None, meta: None };
+    if mime_type.starts_with("image/") { ContentBlock::Image(media) } else { ContentBlock::Audio(media) }
+}
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+const MODEL: &str = "google/gemini-3-pro";
+
+/// A conversation that has everything.
+fn everything() -> Vec<EventKind> {
+    let mut formatted = text("cmd://x", "raw").with_name("x");
+    formatted.formatted = Some("shown".to_owned());
+    let attached = vec![
+        text("file:///src/main.rs", "fn main() {}\n").with_name("src/main.rs").with_mime_type("text/x-rust"),
+        binary("logo.png", "image/png", PNG),
+        binary("spec.pdf", "application/pdf", b"%PDF-1.4"),
+        binary("data.bin", "application/octet-stream", &[0, 1]),
+        formatted,
+    ];
+    let found = vec![
+        ContentBlock::text("Found:"),
+        ContentBlock::resource(binary("plot.png", "image/png", PNG)),
+        ContentBlock::resource(text("file:///a.rs#L1-2", "a\nb\n").with_mime_type("text/rust")),
+        ContentBlock::resource(binary("song.wav", "audio/wav", b"RIFF")),
+    ];
+    vec![
+        request("Review \"these\".", attached),
+        thought("An unsigned thought."),
+        ended(said("I look."), json!({"thoughtSignature": "c2ln", "signedBytes": 0, "model": MODEL})),
+        called("fc_1", json!({"id": "fc_1", "thoughtSignature": "Y2FsbA==", "model": MODEL})),
+        called("fc_2", json!({"id": "fc_2", "model": MODEL})),
+        result("fc_2", true, vec![ContentBlock::text("no \"such\" file")]),
+        result("fc_1", false, found),
+        ended(said("Done."), json!({"thoughtSignature": "ZG9uZQ==", "model": MODEL})),
+        request("Again.", vec![]),
+        ended(thought("Another model's."), json!({"signature": "x", "model": "anthropic/claude"})),
+        call("toolu_1"),
+        request("And?", vec![]),
+        request("Now as JSON.", vec![]),
+    ]
+}
+
+#[test]
+fn whole_request_has_fixed_order() {
+    let tools = [read_tool()];
+    let kinds = vec![request("Hi", vec![]), said("Ho"), with_schema("Is it \"ok\"?")];
+    let mut store = Store::default();
+    let stream = stream(kinds, &mut store);
+    let thread = thread(&stream);
+    let whole = |label| {
+        let request = Request {
+            system: Some("You are jp."),
+            tools: &tools,
+            max_output: Some(1000),
+            ..Request::new(label, &thread)
+        };
+        encode_to_string(&request, &mut Store::default()).0
+    };
+    insta::assert_snapshot!(whole("google/gemini-3-pro"), @r#"{"systemInstruction":{"parts":[{"text":"You are jp."}]},"tools":[{"functionDeclarations":[{"name":"read","description":"Reads a file.","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}],"generationConfig":{"maxOutputTokens":1000,"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"thinkingConfig":{"includeThoughts":true}},"contents":[{"role":"user","parts":[{"text":"Hi"}]},{"role":"model","parts":[{"text":"Ho"}]},{"role":"user","parts":[{"text":"Is it \"ok\"?"}]}]}"#);
+    insta::assert_snapshot!(whole("google/gemini-2.5-pro"), @r#"{"systemInstruction":{"parts":[{"text":"You are jp."}]},"generationConfig":{"maxOutputTokens":1000,"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"thinkingConfig":{"includeThoughts":true}},"contents":[{"role":"user","parts":[{"text":"Hi"}]},{"role":"model","parts":[{"text":"Ho"}]},{"role":"user","parts":[{"text":"Is it \"ok\"?"}]}]}"#);
+    insta::assert_snapshot!(whole("google/gemma-3-27b-it"), @r#"{"systemInstruction":{"parts":[{"text":"You are jp."}]},"tools":[{"functionDeclarations":[{"name":"read","description":"Reads a file.","parametersJsonSchema":{"type":"object","properties":{"path":{"type":"string"}}}}]}],"generationConfig":{"maxOutputTokens":1000,"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"ok":{"type":"boolean"}}}},"contents":[{"role":"user","parts":[{"text":"Hi"}]},{"role":"model","parts":[{"text":"Ho"}]},{"role":"user","parts":[{"text":"Is it \"ok\"?"}]}]}"#);
+}
+
+#[test]
+fn attached_text_follows_the_words_as_parts() {
+    let mut formatted = text("cmd://x", "raw").with_name("x");
+    formatted.formatted = Some("shown".to_owned());
+    let resources = vec![
+        text("file:///src/main.rs", "fn main() {}\n").with_name("src/main.rs").with_mime_type("text/x-rust"),
+        text("file:///a&b", "</Resource>"),
+        formatted,
+    ];
+    let kinds = vec![request("Review.", resources.clone()), request("", resources), request("", vec![])];
+    insta::assert_snapshot!(contents(kinds, ALL), @r#"
+    {"role":"user","parts":[{"text":"Review."},{"text":"<resource uri=\"file:///src/main.rs\" name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"},{"text":"<resource uri=\"file:///a&amp;b\">\n<\\/Resource>\n</resource>"},{"text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
+    {"role":"model","parts":[{"text":"No answer: the request was interrupted."}]}
+    {"role":"user","parts":[{"text":"<resource uri=\"file:///src/main.rs\" name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"},{"text":"<resource uri=\"file:///a&amp;b\">\n<\\/Resource>\n</resource>"},{"text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
+    {"role":"model","parts":[{"text":"No answer: the request was interrupted."}]}
+    {"role":"user","parts":[{"text":""}]}
+    "#);
+}
+
+#[test]
+fn bytes_are_shown_to_models_that_take_them_and_named_to_others() {
+    let resources = || {
+        vec![
+            binary("dir/logo.png", "image/png", b"\x89PNG"),
+            binary("photo", "Image/JPEG; q=1", b"\xff\xd8"),
+            binary("anim.gif", "image/gif", b"GIF8"),
+            binary("spec.pdf", "application/pdf", b"%PDF-"),
+            binary("song.mp3", "audio/mpeg", b"ID3"),
+            binary("film.mp4", "video/mp4", b"ftyp"),
+            binary("text.docx", "application/msword", b"PK"),
+            Resource::new("x:unknown", ResourceContent::Blob(vec![0])),
+        ]
+    };
+    insta::assert_snapshot!(contents(vec![request("See.", resources())], ALL), @r#"{"role":"user","parts":[{"text":"See."},{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},{"inlineData":{"mimeType":"image/jpeg","data":"/9g="}},{"text":"<resource uri=\"file:///anim.gif\" name=\"anim.gif\" mimeType=\"image/gif\">[not shown: this model does not take image/gif; 4 bytes]</resource>"},{"inlineData":{"mimeType":"application/pdf","data":"JVBERi0="}},{"inlineData":{"mimeType":"audio/mpeg","data":"SUQz"}},{"inlineData":{"mimeType":"video/mp4","data":"ZnR5cA=="}},{"text":"<resource uri=\"file:///text.docx\" name=\"text.docx\" mimeType=\"application/msword\">[not shown: this model does not take application/msword; 2 bytes]</resource>"},{"text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"}]}"#);
+    insta::assert_snapshot!(encoded(vec![request("See.", resources())], TEXT_ONLY).1.join("\n"), @r#"
+    dir/logo.png is not shown: this model does not take image/png (4 bytes)
+    photo is not shown: this model does not take image/jpeg (2 bytes)
+    anim.gif is not shown: this model does not take image/gif (4 bytes)
+    spec.pdf is not shown: this model does not take application/pdf (5 bytes)
+    song.mp3 is not shown: this model does not take audio/mpeg (3 bytes)
+    film.mp4 is not shown: this model does not take video/mp4 (4 bytes)
+    text.docx is not shown: this model does not take application/msword (2 bytes)
+    x:unknown is not shown: this model does not take application/octet-stream (1 bytes)
+    "#);
+}
+
+#[test]
+fn results_answer_their_calls_part_for_part() {
+    let blocks = vec![
+        ContentBlock::text("Found:"),
+        ContentBlock::resource(binary("a.png", "image/png", b"\x89PNG")),
+        ContentBlock::resource(text("file:///a.rs#L1-2", "a\nb\n").with_mime_type("text/rust")),
+        ContentBlock::text("x".repeat(300)),
+        image(),
+        media("audio/wav", b"RIFF"),
+    ];
+    let kinds = vec![
+        request("Go", vec![]),
+        said("I look"),
+        said(" now."),
+        call("1"),
+        call(""),
+        result("", true, vec![ContentBlock::text("no \"such\" file")]),
+        result("1", false, blocks),
+        thought("only reasoning"),
+        request("Go on", vec![]),
+        call("1"),
+        request("", vec![]),
+        thought("only reasoning"),
+        request("Well?", vec![]),
+    ];
+    insta::assert_snapshot!(contents(kinds.clone(), ALL), @r#"
+    {"role":"user","parts":[{"text":"Go"}]}
+    {"role":"model","parts":[{"text":"I look"},{"text":" now."},{"functionCall":{"name":"read","args":{"z":"\"","a":1}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"read","args":{"z":"\"","a":1}}}]}
+    {"role":"user","parts":[{"functionResponse":{"name":"read","parts":[{"inlineData":{"mimeType":"image/png","data":"iVBORw=="}},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}],"response":{"output":"Found:\n[a.png is part 1 of this result: image/png]\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a result of `read` is part 2 of this result: image/png]\n[a result of `read` is not shown: this model does not take audio/wav in results of tools; 4 bytes]"}}},{"functionResponse":{"name":"read","response":{"error":"no \"such\" file"}}}]}
+    {"role":"user","parts":[{"text":"Go on"}]}
+    {"role":"model","parts":[{"functionCall":{"name":"read","args":{"z":"\"","a":1}},"thoughtSignature":"skip_thought_signature_validator"}]}
+    {"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"No result: the call was interrupted before the tool answered."}}}]}
+    {"role":"user","parts":[{"text":""},{"text":"Well?"}]}
+    "#);
+    insta::assert_snapshot!(encoded(kinds.clone(), ALL).1.join("\n"), @r#"a result of `read` is not shown: this model does not take audio/wav in results of tools (4 bytes)"#);
+    insta::assert_snapshot!(contents(kinds.clone(), TEXT_RESULTS).lines().nth(2).unwrap(), @r#"{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"Found:\n[a.png is not shown: results of tools are text, this is image/png; 4 bytes]\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a result of `read` is not shown: results of tools are text, this is image/png; 8 bytes]\n[a result of `read` is not shown: results of tools are text, this is audio/wav; 4 bytes]"}}},{"functionResponse":{"name":"read","response":{"error":"no \"such\" file"}}}]}"#);
+    insta::assert_snapshot!(encoded(kinds, TEXT_RESULTS).1.join("\n"), @r#"
+    a.png is not shown: results of tools are text, this is image/png (4 bytes)
+    a result of `read` is not shown: results of tools are text, this is image/png (8 bytes)
+    a result of `read` is not shown: results of tools are text, this is audio/wav (4 bytes)
+    "#);
+}
+
+#[test]
+fn signatures_go_back_on_their_parts_to_the_model_that_made_them() {
+    let kinds = |model: &str| {
+        vec![
+            request("Go", vec![]),
+            thought("unsigned"),
+            ended(thought("signed"), json!({"thoughtSignature": "a", "thought": true, "model": model})),
+            ended(thought("summary"), json!({"thoughtSignature": "b", "signedBytes": 0, "model": model})),
+            ended(said("begin, énd"), json!({"thoughtSignature": "c", "signedBytes": 4, "model": model})),
+            ended(said("edited é"), json!({"thoughtSignature": "d", "signedBytes": 1, "model": model})),
+            ended(said("cut"), json!({"thoughtSignature": "e", "signedBytes": 9, "model": model})),
+            called("fc_1", json!({"id": "fc_1", "thoughtSignature": "f", "model": model})),
+            called("fc_2", json!({"id": "fc_2", "model": model})),
+            result("fc_1", false, vec![]),
+            result("fc_2", false, vec![]),
+        ]
+    };
+    insta::assert_snapshot!(contents(kinds(MODEL), ALL), @r#"
+    {"role":"user","parts":[{"text":"Go"}]}
+    {"role":"model","parts":[{"text":"signed","thought":true,"thoughtSignature":"a"},{"text":"","thoughtSignature":"b"},{"text":"begin, "},{"text":"énd","thoughtSignature":"c"},{"text":"edited é","thoughtSignature":"d"},{"text":"cut","thoughtSignature":"e"},{"functionCall":{"id":"fc_1","name":"read","args":{"z":"\"","a":1}},"thoughtSignature":"f"},{"functionCall":{"id":"fc_2","name":"read","args":{"z":"\"","a":1}}}]}
+    {"role":"user","parts":[{"functionResponse":{"id":"fc_1","name":"read","response":{"output":""}}},{"functionResponse":{"id":"fc_2","name":"read","response":{"output":""}}}]}
+    "#);
+    insta::assert_snapshot!(contents(kinds("google/gemini-2.5-pro"), ALL), @r#"
+    {"role":"user","parts":[{"text":"Go"}]}
+    {"role":"model","parts":[{"text":"begin, énd"},{"text":"edited é"},{"text":"cut"},{"functionCall":{"name":"read","args":{"z":"\"","a":1}},"thoughtSignature":"skip_thought_signature_validator"},{"functionCall":{"name":"read","args":{"z":"\"","a":1}}}]}
+    {"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":""}}},{"functionResponse":{"name":"read","response":{"output":""}}}]}
+    "#);
+}
+
+#[test]
+fn call_without_a_signature_is_excused_where_one_is_demanded() {
+    let stream = stream(vec![request("Go", vec![]), call("1"), call("2")], &mut Store::default());
+    let thread = thread(&stream);
+    for (label, expected) in [("google/gemini-2.5-pro", 0), ("google/gemini-3-pro", 1), ("google/gemma-3", 0)]
+    {
+        let (json, _) = encode_to_string(&Request::new(label, &thread), &mut Store::default());
+        assert_eq!(json.matches(NO_SIGNATURE).count(), expected, "{label}");
+    }
+}
+
+#[test]
+fn missing_payload_names_what_it_belongs_to() {
+    let stream = stream(vec![request("See", vec![text("file:///a", "x")])], &mut Store::default());
+    let thread = thread(&stream);
+    let request = Request { capabilities: ALL, ..Request::new(MODEL, &thread) };
+    let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
+    assert_eq!(error.to_string(), "load file:///a for the request");
+}
+
+/// Writes the requests into the directory that `JP_GOLDEN_DIR` names, for `validate_requests.py gemini`.
+#[test]
+fn golden_requests_are_valid_json() {
+    let with_everything = golden(&[everything(), vec![with_schema("OK?")]].concat(), &[read_tool()]);
+    let plain = golden(&everything(), &[]);
+    let Some(directory) = std::env::var_os("JP_GOLDEN_DIR").map(std::path::PathBuf::from) else { return };
+    std::fs::write(directory.join("gemini.json"), with_everything).unwrap();
+    std::fs::write(directory.join("gemini-plain.json"), plain).unwrap();
+}
+
+fn golden(kinds: &[EventKind], tools: &[Tool]) -> String {
+    let mut store = Store::default();
+    let stream: Stream = stream(kinds.to_vec(), &mut store);
+    let thread = thread(&stream);
+    let request = Request {
+        system: Some("You are jp."),
+        tools,
+        max_output: Some(4096),
+        capabilities: ALL,
+        ..Request::new(MODEL, &thread)
+    };
+    let (json, _) = encode_to_string(&request, &mut store);
+    assert!(serde_json::from_str::<Value>(&json).is_ok());
+    json
+}
+
+/// Cuts the body down to what it says of the history.
+fn history(json: &str) -> &str {
+    json.split_once(r#""contents":["#).unwrap().1.strip_suffix("]}]}").unwrap()
+}
+
+proptest! {
+    #[test]
+    fn any_thread_gives_valid_json_and_the_same_bytes_again(
+        steps in any_steps(),
+        images in any::<bool>(),
+        pdf in any::<bool>(),
+        binary_results in any::<bool>(),
+    ) {
+        let capabilities = Capabilities { images, pdf, binary_results, ..ALL };
+        let (json, notes) = encoded(steps.concat(), capabilities);
+        prop_assert!(serde_json::from_str::<Value>(&json).is_ok(), "{}", json);
+        prop_assert_eq!(encoded(steps.concat(), capabilities), (json, notes));
+    }
+
+    #[test]
+    fn calls_are_answered_in_the_next_content(steps in any_steps()) {
+        let (json, _) = encoded(steps.concat(), ALL);
+        let body: Value = serde_json::from_str(&json).unwrap();
+        let count = |content: &Value, key| {
+            content["parts"].as_array().unwrap().iter().filter(|part| part.get(key).is_some()).count()
+        };
+        let contents = body["contents"].as_array().unwrap();
+        let answers = contents.iter().skip(1).map(|content| count(content, "functionResponse"));
+        let calls: Vec<usize> = contents.iter().map(|content| count(content, "functionCall")).collect();
+        let answers: Vec<usize> = answers.chain([0]).take(calls.len()).collect();
+        prop_assert_eq!(calls, answers);
+    }
+
+    #[test]
+    fn history_is_a_prefix_of_the_next_request(steps in any_steps()) {
+        // A model's response that called nothing ends its turn: only a request may follow.
+        let asks = |index: &usize| !matches!(steps[*index].last(), None | Some(EventKind::ChatResponse(_)));
+        let ends = (0..steps.len()).filter(asks).map(|index| index + 1);
+        let bodies: Vec<String> = ends.map(|end| encoded(steps[..end].concat(), ALL).0).collect();
+        for pair in bodies.windows(2) {
+            prop_assert!(history(&pair[1]).starts_with(history(&pair[0])), "{}\n{}", pair[0], pair[1]);
+        }
+    }
+}
