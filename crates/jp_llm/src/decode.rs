@@ -1,8 +1,9 @@
 use std::{collections::VecDeque, fmt};
 
-use serde_json::Value;
+use jp_conversation::ToolCallRequest;
+use serde_json::{Map, Value};
 
-use crate::{Fault, StreamEvent, error::excerpt, http::message_in, sse};
+use crate::{Fault, StreamEvent, chat::INVALID_ARGUMENTS, error::excerpt, http::message_in, sse};
 
 /// How large one part of a stream may be.
 const MAX_PART_BYTES: usize = 8 << 20;
@@ -164,6 +165,17 @@ pub(crate) fn provider_fault(error: &Value) -> Fault {
     let message = message_in(error).map_or_else(|| excerpt(&error.to_string()), excerpt);
     let status = ["code", "status"].into_iter().find_map(|field| error.get(field)?.as_u64());
     Fault::Provider { status: status.and_then(|status| status.try_into().ok()), message }
+}
+
+/// Returns a call whose arguments came as a string; none at all are an empty object.
+pub(crate) fn tool_call(id: String, name: String, arguments: String) -> StreamEvent {
+    let mut call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
+    match serde_json::from_str(&arguments) {
+        Ok(arguments) => call.arguments = arguments,
+        Err(_) if arguments.trim().is_empty() => {}
+        Err(_) => _ = call.metadata.insert(INVALID_ARGUMENTS.to_owned(), arguments.into()),
+    }
+    StreamEvent::ToolCall(call)
 }
 
 fn message_of_line(line: Vec<u8>) -> Option<sse::Event> {

@@ -2,7 +2,7 @@ use std::io::Write;
 
 use reqwest::RequestBuilder;
 
-use crate::{Contents, Decoder, Error, Note, Request, Secret, chat, gemini};
+use crate::{Contents, Decoder, Error, Note, Request, Secret, chat, gemini, openai};
 
 /// A provider's wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum Format {
     Chat,
     /// Google Gemini's `streamGenerateContent`.
     Gemini,
+    /// OpenAI's Responses.
+    OpenAi,
 }
 
 impl Format {
@@ -19,6 +21,7 @@ impl Format {
     pub fn of_provider(provider: &str) -> Self {
         match provider {
             "google" => Self::Gemini,
+            "openai" => Self::OpenAi,
             _ => Self::Chat,
         }
     }
@@ -36,6 +39,7 @@ impl Format {
         match self {
             Self::Chat => chat::encode(request, contents, out),
             Self::Gemini => gemini::encode(request, contents, out),
+            Self::OpenAi => openai::encode(request, contents, out),
         }
     }
 
@@ -45,6 +49,7 @@ impl Format {
         match self {
             Self::Chat => chat::decoder(),
             Self::Gemini => gemini::decoder(),
+            Self::OpenAi => openai::decoder(),
         }
     }
 
@@ -53,13 +58,14 @@ impl Format {
         match self {
             Self::Chat => "v1/chat/completions".to_owned(),
             Self::Gemini => gemini::path(model),
+            Self::OpenAi => "v1/responses".to_owned(),
         }
     }
 
     /// Adds the key, and the headers that the format wants on every request.
     pub(crate) fn authorize(self, request: RequestBuilder, key: Option<&Secret>) -> RequestBuilder {
         match (self, key) {
-            (Self::Chat, Some(key)) => request.bearer_auth(key.expose()),
+            (Self::Chat | Self::OpenAi, Some(key)) => request.bearer_auth(key.expose()),
             (Self::Gemini, Some(key)) => request.header("x-goog-api-key", key.expose()),
             (_, None) => request,
         }

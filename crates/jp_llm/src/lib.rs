@@ -8,8 +8,8 @@
 //! hands out the answer as [`StreamEvent`]s while they arrive. [`discover`] finds a server on this
 //! machine.
 //!
-//! The wire formats: Chat Completions ([`chat`]), which llama.cpp, Ollama and most servers speak, and
-//! Google Gemini ([`gemini`]). Nothing here prints, asks, runs tools or reads the environment.
+//! The wire formats: Chat Completions ([`chat`]), which llama.cpp and most servers speak, OpenAI's Responses
+//! ([`openai`]) and Google Gemini ([`gemini`]). Nothing here prints, asks, runs tools or reads the environment.
 //!
 //! ```
 //! use jp_conversation::view::Thread;
@@ -48,6 +48,7 @@ mod format;
 pub mod gemini;
 mod http;
 mod json;
+pub mod openai;
 mod parts;
 mod request;
 pub mod retry;

@@ -1,4 +1,4 @@
-//! What the encoders of several formats share: pieces of JSON, and what they call things in notes.
+//! What the encoders of several formats share: small pieces of JSON and the words for what is not shown.
 
 use std::io::{self, Write};
 
@@ -7,23 +7,15 @@ use jp_conversation::ToolCallRequest;
 use jp_resource::Snapshot;
 use serde::Serialize;
 
-use crate::Error;
+use crate::{Error, json::JsonText};
 
-/// The MIME type of PDF documents.
+/// Stands before what a failed tool returned.
+pub(crate) const ERROR_LINE: &str = "The tool reported an error:\n";
+/// The images that models take.
+pub(crate) const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 pub(crate) const PDF: &str = "application/pdf";
-/// The MIME type of what says none.
+/// The type of content that has none.
 pub(crate) const UNKNOWN: &str = "application/octet-stream";
-
-pub(crate) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> Result<(), Error> {
-    Ok(serde_json::to_writer(out, value).map_err(io::Error::from)?)
-}
-
-/// Writes bytes as base64 (RFC 4648 §4).
-pub(crate) fn write_base64(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    let mut encoder = EncoderWriter::new(out, &STANDARD);
-    encoder.write_all(bytes)?;
-    encoder.finish().map(|_| ())
-}
 
 /// Writes a comma, but for the first time.
 #[derive(Default)]
@@ -37,12 +29,49 @@ impl Separator {
     }
 }
 
-/// Returns what a note calls a resource.
+/// Puts each text on a line of its own.
+#[derive(Default)]
+pub(crate) struct LineBreak {
+    is_due: bool,
+}
+
+impl LineBreak {
+    pub(crate) fn push(&mut self, text: &str, out: &mut JsonText<'_>) -> io::Result<()> {
+        let is_due = !text.is_empty() && !text.ends_with('\n');
+        out.push(if std::mem::replace(&mut self.is_due, is_due) { "\n" } else { "" })?;
+        out.push(text)
+    }
+}
+
+pub(crate) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> Result<(), Error> {
+    Ok(serde_json::to_writer(out, value).map_err(io::Error::from)?)
+}
+
+/// Writes a `data:` URL (RFC 2397) as a JSON string; `mime` is one of those that a format takes.
+pub(crate) fn write_data_url(mime: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "\"data:{mime};base64,")?;
+    write_base64(bytes, out)?;
+    out.write_all(b"\"")
+}
+
+/// Writes bytes as base64 (RFC 4648 §4).
+pub(crate) fn write_base64(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    let mut encoder = EncoderWriter::new(out, &STANDARD);
+    encoder.write_all(bytes)?;
+    encoder.finish().map(|_| ())
+}
+
+/// Returns what a resource is called in notes.
 pub(crate) fn subject(resource: &Snapshot) -> String {
     resource.name.as_ref().unwrap_or(&resource.uri).clone()
 }
 
-/// Returns what a note calls a part of a result that has no name of its own.
+/// Returns the last segment of a resource's name, or of its URI.
+pub(crate) fn file_name(resource: &Snapshot) -> &str {
+    let path = resource.name.as_deref().unwrap_or(&resource.uri);
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
 pub(crate) fn result_of(call: &ToolCallRequest) -> String {
     format!("a result of `{}`", call.name)
 }

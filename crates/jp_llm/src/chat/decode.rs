@@ -1,12 +1,12 @@
 use std::collections::VecDeque;
 
-use jp_conversation::{ToolCallRequest, Usage};
+use jp_conversation::Usage;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
-    decode::{Flow, Protocol, is_foreign, provider_fault},
+    decode::{Flow, Protocol, is_foreign, provider_fault, tool_call},
     error::excerpt,
     sse,
 };
@@ -191,15 +191,7 @@ impl PartialCall {
     }
 
     fn into_event(self) -> StreamEvent {
-        let mut call =
-            ToolCallRequest { id: self.id, name: self.name, arguments: Map::new(), metadata: Map::new() };
-        match serde_json::from_str(&self.arguments) {
-            Ok(arguments) => call.arguments = arguments,
-            // A call without arguments.
-            Err(_) if self.arguments.trim().is_empty() => {}
-            Err(_) => _ = call.metadata.insert(INVALID_ARGUMENTS.to_owned(), self.arguments.into()),
-        }
-        StreamEvent::ToolCall(call)
+        tool_call(self.id, self.name, self.arguments)
     }
 }
 

@@ -15,14 +15,13 @@ use serde_json::{Map, Value};
 use crate::{
     Capabilities, Contents, Error, Note, Request, Tool,
     json::{JsonText, write_string},
-    parts::{PDF, Separator, UNKNOWN, essence, result_of, subject, write_base64, write_json},
+    parts::{
+        ERROR_LINE, IMAGES, LineBreak, PDF, Separator, UNKNOWN, essence, file_name, result_of, subject,
+        write_data_url, write_json,
+    },
     shown::{self, Shown},
     xml,
 };
-
-/// Stands before what a failed tool returned.
-const ERROR_LINE: &str = "The tool reported an error:\n";
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Writes a request's JSON and returns what the model is told of but not shown.
 ///
@@ -247,12 +246,9 @@ impl Encoder<'_> {
         if response.is_error {
             out.push(ERROR_LINE)?;
         }
-        let mut newline = "";
+        let mut line_break = LineBreak::default();
         for block in &response.content {
-            let text = self.block_text(turn, call, block)?;
-            out.push(newline)?;
-            out.push(&text)?;
-            newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            line_break.push(&self.block_text(turn, call, block)?, out)?;
         }
         Ok(())
     }
@@ -349,20 +345,11 @@ fn write_image_part(mime: &str, bytes: &[u8], out: &mut dyn Write) -> Result<(),
 }
 
 fn write_file_part(resource: &Snapshot, bytes: &[u8], out: &mut dyn Write) -> Result<(), Error> {
-    let path = resource.name.as_deref().unwrap_or(&resource.uri);
-    let filename = path.rsplit(['/', '\\']).next().unwrap_or(path);
     out.write_all(br#"{"type":"file","file":{"filename":"#)?;
-    write_json(&filename, out)?;
+    write_json(&file_name(resource), out)?;
     out.write_all(br#","file_data":"#)?;
     write_data_url(PDF, bytes, out)?;
     Ok(out.write_all(b"}}")?)
-}
-
-/// Writes a `data:` URL (RFC 2397) as a JSON string; `mime` is one of those named above.
-fn write_data_url(mime: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "\"data:{mime};base64,")?;
-    write_base64(bytes, out)?;
-    out.write_all(b"\"")
 }
 
 #[cfg(test)]

@@ -1,0 +1,225 @@
+use std::collections::VecDeque;
+
+use jp_conversation::Usage;
+use serde_json::{Map, Value};
+
+use crate::{
+    Decoder, Fault, FinishReason, StreamEvent,
+    decode::{Flow, Protocol, tool_call},
+    error::excerpt,
+    http::message_in,
+    sse,
+};
+
+/// Returns a decoder of response events.
+///
+/// Words and reasoning come from the deltas, everything else from the finished items: calls, and with
+/// [`StreamEvent::EndPart`] what stands for words (`id`, `phase`) and reasoning (`id`, `summary`, `content`,
+/// `encrypted_content`) in the next request. An item that was cut off has no such end: it can't be sent
+/// back. Whatever is unknown is passed over.
+#[must_use]
+pub fn decoder() -> Decoder {
+    Decoder::of_events(Events::default())
+}
+
+#[derive(Debug, Default)]
+struct Events {
+    /// What the item that is being sent has given so far.
+    open: Option<Run>,
+    has_items: bool,
+    has_calls: bool,
+    usage: Option<Usage>,
+    finish: Option<FinishReason>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Run {
+    Text,
+    Reasoning,
+}
+
+type Out<'a> = &'a mut VecDeque<StreamEvent>;
+
+impl Protocol for Events {
+    fn message(&mut self, message: &sse::Event, events: Out<'_>) -> Result<Flow, Fault> {
+        match serde_json::from_str::<Value>(&message.data) {
+            Ok(event) if event.is_object() => self.event(&message.name, &event, events),
+            _ if is_foreign(message) => Ok(Flow::Continue),
+            _ => Err(Fault::Malformed { excerpt: excerpt(&message.data) }),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn end(&mut self, events: Out<'_>) {
+        events.extend(self.usage.take().map(StreamEvent::Usage));
+        events.push_back(StreamEvent::Finish(self.finish.take().unwrap_or(FinishReason::Stop)));
+    }
+}
+
+impl Events {
+    fn event(&mut self, name: &str, event: &Value, events: Out<'_>) -> Result<Flow, Fault> {
+        match event["type"].as_str().unwrap_or(name) {
+            "response.output_text.delta" | "response.refusal.delta" => {
+                self.piece(Run::Text, text(&event["delta"]), events);
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.piece(Run::Reasoning, text(&event["delta"]), events);
+            }
+            // A further paragraph of the same item.
+            "response.reasoning_summary_part.added" if self.open == Some(Run::Reasoning) => {
+                self.piece(Run::Reasoning, "\n\n", events);
+            }
+            "response.output_item.done" => self.item(&event["item"], events),
+            "response.completed" | "response.incomplete" => {
+                self.response(&event["response"], events);
+                return Ok(Flow::End);
+            }
+            "response.failed" => {
+                events.extend(usage(&event["response"]["usage"]).map(StreamEvent::Usage));
+                return Err(provider_fault(&event["response"]["error"]));
+            }
+            "error" if event["error"].is_null() => return Err(provider_fault(event)),
+            "error" | "message" | "" if !event["error"].is_null() => {
+                return Err(provider_fault(&event["error"]));
+            }
+            _ => {}
+        }
+        Ok(Flow::Continue)
+    }
+
+    fn piece(&mut self, run: Run, text: &str, events: Out<'_>) {
+        if text.is_empty() {
+            return;
+        }
+        self.open = Some(run);
+        events.push_back(match run {
+            Run::Text => StreamEvent::Text(text.to_owned()),
+            Run::Reasoning => StreamEvent::Reasoning(text.to_owned()),
+        });
+    }
+
+    /// Takes a finished item, with its text where none of it came in deltas.
+    fn item(&mut self, item: &Value, events: Out<'_>) {
+        self.has_items = true;
+        match item["type"].as_str() {
+            Some("message") => {
+                self.complete(Run::Text, &joined(&item["content"], ""), events);
+                self.end_part(self.open == Some(Run::Text), kept(item, &["id", "phase"]), item, events);
+            }
+            Some("reasoning") => {
+                self.complete(Run::Reasoning, &joined(&item["summary"], "\n\n"), events);
+                let metadata = kept(item, &["id", "summary", "content", "encrypted_content"]);
+                self.end_part(self.open != Some(Run::Text), metadata, item, events);
+            }
+            Some("function_call") => {
+                let field = |name: &str| text(&item[name]).to_owned();
+                events.push_back(tool_call(field("call_id"), field("name"), field("arguments")));
+                self.has_calls = true;
+            }
+            _ => {}
+        }
+        self.open = None;
+    }
+
+    fn complete(&mut self, run: Run, text: &str, events: Out<'_>) {
+        if self.open != Some(run) {
+            self.piece(run, text, events);
+        }
+    }
+
+    /// Ends what the item gave: words, or reasoning with or without a text.
+    fn end_part(&mut self, is_own: bool, metadata: Map<String, Value>, item: &Value, events: Out<'_>) {
+        let has_content = ["content", "encrypted_content"].iter().any(|name| metadata.contains_key(*name));
+        let says = self.open.is_some() || has_content;
+        if is_own && says && !metadata.is_empty() && item["status"] != "incomplete" {
+            events.push_back(StreamEvent::EndPart(metadata));
+        }
+    }
+
+    /// Takes the last event, which has everything again: items too, where a server did not send them apart.
+    fn response(&mut self, response: &Value, events: Out<'_>) {
+        if !self.has_items {
+            let items = response["output"].as_array();
+            items.into_iter().flatten().for_each(|item| self.item(item, events));
+        }
+        self.usage = usage(&response["usage"]);
+        self.finish = Some(match &response["incomplete_details"]["reason"] {
+            Value::String(reason) => finish_reason(reason),
+            _ if response["status"] == "incomplete" => FinishReason::Other("incomplete".to_owned()),
+            _ if self.has_calls => FinishReason::ToolCalls,
+            _ => FinishReason::Stop,
+        });
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Joins the texts of parts, refusals too.
+fn joined(parts: &Value, separator: &str) -> String {
+    let texts = parts.as_array().into_iter().flatten().map(|part| match part["type"].as_str() {
+        Some("refusal") => text(&part["refusal"]),
+        _ => text(&part["text"]),
+    });
+    texts.collect::<Vec<_>>().join(separator)
+}
+
+/// Returns the fields that say something.
+fn kept(item: &Value, names: &[&str]) -> Map<String, Value> {
+    let says = |value: &&Value| !value.is_null() && (*value != &Value::Array(Vec::new()));
+    let field = |name: &&str| Some(((*name).to_owned(), item.get(*name).filter(says)?.clone()));
+    names.iter().filter_map(field).collect()
+}
+
+/// Returns whether an event is of a kind that this format does not have, such as a ping or `[DONE]`.
+fn is_foreign(event: &sse::Event) -> bool {
+    let is_known =
+        matches!(event.name.as_str(), "" | "message" | "error") || event.name.starts_with("response.");
+    !is_known || matches!(event.data.trim(), "" | "[DONE]")
+}
+
+fn provider_fault(error: &Value) -> Fault {
+    let message = message_in(error).map_or_else(|| excerpt(&error.to_string()), excerpt);
+    let status = ["code", "status", "type"].into_iter().find_map(|field| status(&error[field]));
+    Fault::Provider { status, message }
+}
+
+/// Returns the HTTP status that an error's code has, or is.
+fn status(code: &Value) -> Option<u16> {
+    match code.as_str() {
+        None => code.as_u64().and_then(|code| code.try_into().ok()),
+        Some("rate_limit_exceeded" | "rate_limit_error") => Some(429),
+        Some("server_error") => Some(500),
+        Some("server_is_overloaded" | "slow_down") => Some(503),
+        Some("invalid_api_key" | "authentication_error") => Some(401),
+        Some("invalid_prompt" | "context_length_exceeded" | "invalid_request_error") => Some(400),
+        Some(code) => code.parse().ok(),
+    }
+}
+
+fn finish_reason(reason: &str) -> FinishReason {
+    match reason {
+        "max_output_tokens" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        _ => FinishReason::Other(reason.to_owned()),
+    }
+}
+
+fn usage(usage: &Value) -> Option<Usage> {
+    let (input, output) = (&usage["input_tokens_details"], &usage["output_tokens_details"]);
+    usage.is_object().then(|| Usage {
+        model: String::new(),
+        input: usage["input_tokens"].as_u64(),
+        cached_read: input["cached_tokens"].as_u64(),
+        cached_write: input["cache_write_tokens"].as_u64(),
+        output: usage["output_tokens"].as_u64(),
+        reasoning: output["reasoning_tokens"].as_u64(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,363 @@
+use std::path::Path;
+
+use jp_conversation::{ChatRequest, ChatResponse, EventKind, view::thread};
+use jp_resource::{Resource, ResourceContent};
+use jp_tool::{ContentBlock, Media};
+use proptest::prelude::*;
+
+use super::*;
+use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
+use crate::openai::marks::MARKED_END;
+
+const ALL: Capabilities =
+    Capabilities { images: true, pdf: true, files: true, audio: true, binary_results: true, schema: true };
+const TEXT_ONLY: Capabilities = Capabilities {
+    images: false,
+    pdf: false,
+    files: false,
+    audio: false,
+    binary_results: false,
+    schema: true,
+};
+const MODEL: &str = "openai/gpt-5.6";
+
+fn encoded_for(label: &str, kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
+    let mut store = Store::default();
+    let stream = stream(kinds, &mut store);
+    let thread = thread(&stream);
+    let request = Request { system: Some("You are jp."), capabilities, ..Request::new(label, &thread) };
+    let mut out = Vec::new();
+    let notes = encode(&request, &mut store, &mut out).unwrap();
+    assert_eq!(store.asked, thread.blobs(), "payloads are asked for in the thread's order");
+    (String::from_utf8(out).unwrap(), notes.iter().map(Note::to_string).collect())
+}
+
+fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
+    encoded_for("openai/gpt-5", kinds, capabilities)
+}
+
+/// The items after the system prompt, one a line.
+fn items_of(json: &str) -> String {
+    let body: Value = serde_json::from_str(json).unwrap();
+    let items = body["input"].as_array().unwrap();
+    items.iter().skip(1).map(|item| format!("{item}\n")).collect()
+}
+
+fn items(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
+    items_of(&encoded(kinds, capabilities).0)
+}
+
+/// Puts on a response what the API gave with it, and the model.
+fn from_model(kind: EventKind, model: &str, metadata: &str) -> EventKind {
+    let EventKind::ChatResponse(response) = kind else { unreachable!("only responses have metadata") };
+    let mut metadata: Map<String, Value> = serde_json::from_str(metadata).unwrap();
+    metadata.insert("model".to_owned(), model.into());
+    EventKind::ChatResponse(ChatResponse { metadata, ..response })
+}
+
+fn sealed(model: &str) -> EventKind {
+    let metadata =
+        r#"{"id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gAAA"}"#;
+    from_model(thought("hm"), model, metadata)
+}
+
+fn media(mime_type: &str, data: &[u8]) -> Media {
+    Media { data: data.to_owned(), mime_type: mime_type.to_owned(), annotations: None, meta: None }
+}
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+const DOCX: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+
+/// A conversation that has everything.
+fn everything() -> Vec<EventKind> {
+    let attached = vec![
+        text("file:///w/main.rs", "fn main() {}\n").with_name("main.rs").with_mime_type("text/x-rust"),
+        binary("logo.png", "image/png", PNG),
+        binary("spec.pdf", "application/pdf", b"%PDF-1.4\n"),
+        binary("report.docx", DOCX, b"PK\x03\x04"),
+        binary("core", "application/octet-stream", b"\x7fELF"),
+    ];
+    let blocks = vec![
+        ContentBlock::text("Found:"),
+        ContentBlock::resource(text("file:///w/a.rs#L1-2", "a\nb\n").with_mime_type("text/x-rust")),
+        ContentBlock::resource(binary("spec.pdf", "application/pdf", b"%PDF-1.4\n")),
+        ContentBlock::Image(media("image/png", PNG)),
+        ContentBlock::Audio(media("audio/wav", b"RIFF")),
+    ];
+    vec![
+        request("Review.", attached),
+        sealed(MODEL),
+        from_model(said("Checking."), MODEL, r#"{"id":"msg_1","phase":"commentary"}"#),
+        call("1"),
+        call("2"),
+        result("2", true, vec![ContentBlock::text("no such file")]),
+        result("1", false, blocks),
+        from_model(thought(""), MODEL, r#"{"id":"rs_2","encrypted_content":"gBBB"}"#),
+        from_model(said("Fine."), MODEL, r#"{"id":"msg_2"}"#),
+        request("And this?", vec![text("file:///w/b", "b")]),
+        request("Well?", vec![]),
+        sealed("anthropic/claude"),
+        said("From another model."),
+        call("3"),
+    ]
+}
+
+#[test]
+fn whole_request_has_fixed_order() {
+    let mut question = ChatRequest::new("Is it \"ok\"?");
+    question.schema =
+        serde_json::from_str(r#"{"type":"object","properties":{"ok":{"type":"boolean"}}}"#).unwrap();
+    let mut store = Store::default();
+    let stream =
+        stream(vec![request("Hi", vec![]), said("Ho"), EventKind::ChatRequest(question)], &mut store);
+    let thread = thread(&stream);
+    let parameters = serde_json::from_str(r#"{"type":"object","properties":{}}"#).unwrap();
+    let tool = Tool { name: "read".to_owned(), description: "Reads.".to_owned(), parameters };
+    let request = Request {
+        system: Some("You are jp."),
+        tools: &[tool],
+        max_output: Some(100),
+        cache_key: Some("jp-1"),
+        ..Request::new("openai/gpt-5", &thread)
+    };
+    let mut out = Vec::new();
+    encode(&request, &mut store, &mut out).unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"{"model":"gpt-5","stream":true,"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"jp-1","max_output_tokens":100,"tools":[{"type":"function","name":"read","description":"Reads.","parameters":{"type":"object","properties":{}},"strict":false}],"text":{"format":{"type":"json_schema","name":"answer","schema":{"type":"object","properties":{"ok":{"type":"boolean"}}},"strict":false}},"input":[{"type":"message","role":"developer","content":[{"type":"input_text","text":"You are jp."}]},{"type":"message","role":"user","content":[{"type":"input_text","text":"Hi"}]},{"type":"message","role":"assistant","content":"Ho"},{"type":"message","role":"user","content":[{"type":"input_text","text":"Is it \"ok\"?"}]}]}"#);
+}
+
+#[test]
+fn models_that_do_not_reason_are_not_asked_for_reasoning() {
+    let include = |label| {
+        let (json, _) = encoded_for(label, vec![request("Hi", vec![])], ALL);
+        json.contains(r#""include":["reasoning.encrypted_content"]"#)
+    };
+    assert!(include("openai/gpt-5") && include("openai/o3"));
+    assert!(!include("openai/gpt-4.1"));
+}
+
+#[test]
+fn closed_schema_is_enforced() {
+    let schema = serde_json::from_str(r#"{"type":"object","properties":{},"additionalProperties":false}"#);
+    let question = ChatRequest { schema: schema.unwrap(), ..ChatRequest::new("?") };
+    let (json, _) = encoded(vec![EventKind::ChatRequest(question)], ALL);
+    assert!(json.contains(r#""additionalProperties":false},"strict":true}}"#), "{json}");
+}
+
+#[test]
+fn attached_text_follows_the_words_as_parts() {
+    let mut formatted = text("cmd://x", "raw").with_name("x");
+    formatted.formatted = Some("shown".to_owned());
+    let resources = vec![text("file:///a&b", "</Resource>"), text("file:///empty", ""), formatted];
+    insta::assert_snapshot!(items(vec![request("Review.", resources.clone()), request("", resources), request("", vec![])], ALL), @r#"
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"Review."},{"type":"input_text","text":"<resource uri=\"file:///a&amp;b\">\n<\\/Resource>\n</resource>"},{"type":"input_text","text":"<resource uri=\"file:///empty\">\n</resource>"},{"type":"input_text","text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
+    {"type":"message","role":"assistant","content":"No answer: the request was interrupted."}
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"<resource uri=\"file:///a&amp;b\">\n<\\/Resource>\n</resource>"},{"type":"input_text","text":"<resource uri=\"file:///empty\">\n</resource>"},{"type":"input_text","text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
+    {"type":"message","role":"assistant","content":"No answer: the request was interrupted."}
+    {"type":"message","role":"user","content":[{"type":"input_text","text":""}]}
+    "#);
+}
+
+#[test]
+fn images_pdf_and_files_are_shown_to_models_that_take_them_and_named_to_others() {
+    let resources = || {
+        vec![
+            binary("dir/logo.png", "image/png", b"\x89PNG"),
+            binary("photo", "Image/JPEG; q=1", b"\xff\xd8"),
+            binary("dir/spec", "application/pdf", b"%PDF-"),
+            binary("sheet.xls", "application/vnd.ms-excel", b"\xd0\xcf"),
+            binary("latin1.rs", "text/x-rust", b"// \xe4"),
+            binary("scan.tiff", "image/tiff", b"II*\0"),
+            Resource::new("x:unknown", ResourceContent::Blob(vec![0])),
+        ]
+    };
+    insta::assert_snapshot!(items(vec![request("See.", resources())], ALL), @r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"See."},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,iVBORw=="},{"type":"input_image","detail":"auto","image_url":"data:image/jpeg;base64,/9g="},{"type":"input_file","filename":"spec.pdf","file_data":"data:application/pdf;base64,JVBERi0="},{"type":"input_file","filename":"sheet.xls","file_data":"data:application/vnd.ms-excel;base64,0M8="},{"type":"input_file","filename":"latin1.rs","file_data":"data:text/x-rust;base64,Ly8g5A=="},{"type":"input_text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not take image/tiff; 4 bytes]</resource>"},{"type":"input_text","text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"}]}"#);
+    insta::assert_snapshot!(items(vec![request("See.", resources())], TEXT_ONLY), @r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"See."},{"type":"input_text","text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[not shown: this model does not take image/png; 4 bytes]</resource>"},{"type":"input_text","text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[not shown: this model does not take image/jpeg; 2 bytes]</resource>"},{"type":"input_text","text":"<resource uri=\"file:///dir/spec\" name=\"dir/spec\" mimeType=\"application/pdf\">[not shown: this model does not take application/pdf; 5 bytes]</resource>"},{"type":"input_text","text":"<resource uri=\"file:///sheet.xls\" name=\"sheet.xls\" mimeType=\"application/vnd.ms-excel\">[not shown: this model does not take application/vnd.ms-excel; 2 bytes]</resource>"},{"type":"input_text","text":"<resource uri=\"file:///latin1.rs\" name=\"latin1.rs\" mimeType=\"text/x-rust\">[not shown: this model does not take text/x-rust; 4 bytes]</resource>"},{"type":"input_text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not take image/tiff; 4 bytes]</resource>"},{"type":"input_text","text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"}]}"#);
+    insta::assert_snapshot!(encoded(vec![request("See.", resources())], ALL).1.join("\n"), @r#"
+    scan.tiff is not shown: this model does not take image/tiff (4 bytes)
+    x:unknown is not shown: this model does not take application/octet-stream (1 bytes)
+    "#);
+    assert_eq!(encoded(vec![request("See.", resources())], TEXT_ONLY).1.len(), 7);
+}
+
+#[test]
+fn whole_conversation_is_items_in_order() {
+    let (json, notes) = encoded_for(MODEL, everything(), ALL);
+    insta::assert_snapshot!(items_of(&json), @r#"
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"Review."},{"type":"input_text","text":"<resource uri=\"file:///w/main.rs\" name=\"main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,iVBORw0KGgo="},{"type":"input_file","filename":"spec.pdf","file_data":"data:application/pdf;base64,JVBERi0xLjQK"},{"type":"input_file","filename":"report.docx","file_data":"data:application/vnd.openxmlformats-officedocument.wordprocessingml.document;base64,UEsDBA=="},{"type":"input_text","text":"<resource uri=\"file:///core\" name=\"core\" mimeType=\"application/octet-stream\">[not shown: this model does not take application/octet-stream; 4 bytes]</resource>","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+    {"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gAAA"}
+    {"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Checking.","annotations":[]}],"phase":"commentary"}
+    {"type":"function_call","call_id":"1","name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}
+    {"type":"function_call","call_id":"2","name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}
+    {"type":"function_call_output","call_id":"1","output":[{"type":"input_text","text":"Found:\n"},{"type":"input_text","text":"```rs (file:///w/a.rs, lines 1-2)\na\nb\n```\n"},{"type":"input_file","filename":"spec.pdf","file_data":"data:application/pdf;base64,JVBERi0xLjQK"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,iVBORw0KGgo="},{"type":"input_text","text":"[a result of `read` is not shown: this model does not take audio/wav; 4 bytes]\n"}]}
+    {"type":"function_call_output","call_id":"2","output":"The tool reported an error:\nno such file"}
+    {"type":"reasoning","id":"rs_2","summary":[],"encrypted_content":"gBBB"}
+    {"type":"message","id":"msg_2","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Fine.","annotations":[]}]}
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"And this?"},{"type":"input_text","text":"<resource uri=\"file:///w/b\">\nb\n</resource>","prompt_cache_breakpoint":{"mode":"explicit"}}]}
+    {"type":"message","role":"assistant","content":"No answer: the request was interrupted."}
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"Well?"}]}
+    {"type":"message","role":"assistant","content":"From another model."}
+    {"type":"function_call","call_id":"3","name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}
+    {"type":"function_call_output","call_id":"3","output":"No result: the call was interrupted before the tool answered."}
+    "#);
+    insta::assert_snapshot!(notes.join("\n"), @r#"
+    core is not shown: this model does not take application/octet-stream (4 bytes)
+    a result of `read` is not shown: this model does not take audio/wav (4 bytes)
+    "#);
+}
+
+#[test]
+fn results_are_text_for_models_that_take_no_more() {
+    let (json, notes) = encoded_for(MODEL, everything(), Capabilities { binary_results: false, ..ALL });
+    let outputs = items_of(&json);
+    let outputs = outputs.lines().filter(|item| item.contains("function_call_output"));
+    insta::assert_snapshot!(outputs.collect::<Vec<_>>().join("\n"), @r#"
+    {"type":"function_call_output","call_id":"1","output":"Found:\n```rs (file:///w/a.rs, lines 1-2)\na\nb\n```\n[spec.pdf is not shown: results of tools are text, this is application/pdf; 9 bytes]\n[a result of `read` is not shown: results of tools are text, this is image/png; 8 bytes]\n[a result of `read` is not shown: results of tools are text, this is audio/wav; 4 bytes]"}
+    {"type":"function_call_output","call_id":"2","output":"The tool reported an error:\nno such file"}
+    {"type":"function_call_output","call_id":"3","output":"No result: the call was interrupted before the tool answered."}
+    "#);
+    insta::assert_snapshot!(notes.join("\n"), @r#"
+    core is not shown: this model does not take application/octet-stream (4 bytes)
+    spec.pdf is not shown: results of tools are text, this is application/pdf (9 bytes)
+    a result of `read` is not shown: results of tools are text, this is image/png (8 bytes)
+    a result of `read` is not shown: results of tools are text, this is audio/wav (4 bytes)
+    "#);
+}
+
+#[test]
+fn reasoning_goes_back_to_the_model_that_made_it_and_only_before_what_follows_from_it() {
+    let answer = |model: &str| {
+        vec![
+            request("Go", vec![]),
+            sealed(model),
+            from_model(said("Ho"), model, r#"{"id":"msg_1","phase":"final_answer"}"#),
+            request("Go on", vec![]),
+            from_model(
+                thought("open"),
+                model,
+                r#"{"id":"rs_3","summary":[],"content":[{"type":"reasoning_text","text":"open"}]}"#,
+            ),
+            call("1"),
+            result("1", false, vec![]),
+            sealed(model),
+            from_model(said(""), model, r#"{"id":"msg_2"}"#),
+            request("Again", vec![]),
+            from_model(thought("forgotten"), model, r#"{"id":"rs_4","summary":[]}"#),
+            from_model(said("Ho"), model, r#"{"id":"msg_3"}"#),
+        ]
+    };
+    insta::assert_snapshot!(items(answer("openai/gpt-5"), ALL), @r#"
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"Go"}]}
+    {"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"gAAA"}
+    {"type":"message","id":"msg_1","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Ho","annotations":[]}],"phase":"final_answer"}
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"Go on"}]}
+    {"type":"reasoning","id":"rs_3","summary":[],"content":[{"type":"reasoning_text","text":"open"}]}
+    {"type":"function_call","call_id":"1","name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}
+    {"type":"function_call_output","call_id":"1","output":""}
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"Again"}]}
+    {"type":"message","role":"assistant","content":"Ho"}
+    "#);
+    insta::assert_snapshot!(items(answer("openai/gpt-5.6"), ALL), @r#"
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"Go"}]}
+    {"type":"message","role":"assistant","content":"Ho"}
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"Go on"}]}
+    {"type":"function_call","call_id":"1","name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}
+    {"type":"function_call_output","call_id":"1","output":""}
+    {"type":"message","role":"user","content":[{"type":"input_text","text":"Again"}]}
+    {"type":"message","role":"assistant","content":"Ho"}
+    "#);
+}
+
+#[test]
+fn cache_marks_stand_after_the_system_prompt_and_the_newest_resources() {
+    let turn =
+        |name: &str| [request("See", vec![text("a:b", "x"), binary(name, "image/png", PNG)]), said("Ho")];
+    let kinds = || [turn("1"), turn("2"), turn("3")].concat();
+    let (json, _) = encoded_for(MODEL, kinds(), ALL);
+    let body: Value = serde_json::from_str(&json).unwrap();
+    let is_marked = |item: &Value| {
+        let parts = item["content"].as_array().into_iter().flatten();
+        parts.map(|part| part.get("prompt_cache_breakpoint").is_some()).collect::<Vec<_>>()
+    };
+    let marked: Vec<Vec<bool>> = body["input"].as_array().unwrap().iter().map(is_marked).collect();
+    let (no, yes) = (vec![false; 3], vec![false, false, true]);
+    assert_eq!(marked, [vec![true], no, vec![], yes.clone(), vec![], yes, vec![]]);
+    assert!(!encoded_for("openai/gpt-5.5", kinds(), ALL).0.contains("prompt_cache_breakpoint"));
+}
+
+#[test]
+fn missing_payload_names_what_it_belongs_to() {
+    let stream = stream(vec![request("See", vec![text("file:///a", "x")])], &mut Store::default());
+    let thread = thread(&stream);
+    let request = Request { capabilities: ALL, ..Request::new("p/m", &thread) };
+    let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
+    assert_eq!(error.to_string(), "load file:///a for the request");
+}
+
+/// Writes requests for `validate_requests.py`, where `JP_GOLDEN_DIR` says.
+#[test]
+fn golden_requests_are_written_where_asked() {
+    let Some(directory) = std::env::var_os("JP_GOLDEN_DIR") else {
+        println!("skipped: JP_GOLDEN_DIR is not set");
+        return;
+    };
+    let parameters =
+        serde_json::from_str(r#"{"type":"object","properties":{"a":{"type":"integer"}}}"#).unwrap();
+    let tool = Tool { name: "read".to_owned(), description: "Reads.".to_owned(), parameters };
+    let write = |name: &str, schema: &str, tools: &[Tool], capabilities| {
+        let mut kinds = everything();
+        let schema = serde_json::from_str(schema).unwrap();
+        kinds.push(result("3", false, vec![ContentBlock::text("done")]));
+        kinds.push(said("Good."));
+        kinds.push(EventKind::ChatRequest(ChatRequest { schema, ..ChatRequest::new("Is it ok?") }));
+        let mut store = Store::default();
+        let stream = stream(kinds, &mut store);
+        let thread = thread(&stream);
+        let (system, cache_key) = (Some("You are jp."), Some("jp-1"));
+        let request = Request { system, cache_key, tools, capabilities, ..Request::new(MODEL, &thread) };
+        let mut out = Vec::new();
+        encode(&request, &mut store, &mut out).unwrap();
+        std::fs::write(Path::new(&directory).join(name), out).unwrap();
+    };
+    let schema = r#"{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"],"additionalProperties":false}"#;
+    write("openai.json", schema, &[tool], ALL);
+    write("openai-plain.json", "null", &[], ALL);
+    write("openai-text.json", r#"{"type":"object"}"#, &[], TEXT_ONLY);
+}
+
+/// Cuts the body down to what it says of the history, without the cache marks.
+fn history(json: &str) -> String {
+    json.split_once(r#""input":["#).unwrap().1.strip_suffix("]}").unwrap().replace(MARKED_END, END)
+}
+
+proptest! {
+    #[test]
+    fn any_thread_gives_valid_json_and_the_same_bytes_again(
+        steps in any_steps(),
+        images in any::<bool>(),
+        pdf in any::<bool>(),
+        binary_results in any::<bool>(),
+    ) {
+        let capabilities = Capabilities { images, pdf, binary_results, ..ALL };
+        let (json, notes) = encoded_for(MODEL, steps.concat(), capabilities);
+        prop_assert!(serde_json::from_str::<Value>(&json).is_ok(), "{}", json);
+        prop_assert_eq!(encoded_for(MODEL, steps.concat(), capabilities), (json, notes));
+    }
+
+    #[test]
+    fn history_is_a_prefix_of_the_next_request(steps in any_steps(), with_metadata in any::<bool>()) {
+        // A model's response that called nothing ends its turn: only a request may follow.
+        let asks = |index: &usize| !matches!(steps[*index].last(), None | Some(EventKind::ChatResponse(_)));
+        let own = |kind: EventKind| match &kind {
+            EventKind::ChatResponse(_) if with_metadata => {
+                from_model(kind, MODEL, r#"{"id":"x","summary":[],"encrypted_content":"g"}"#)
+            }
+            _ => kind,
+        };
+        let ends = (0..steps.len()).filter(asks).map(|index| index + 1);
+        let kinds = |end: usize| steps[..end].concat().into_iter().map(own).collect();
+        let bodies: Vec<String> = ends.map(|end| encoded_for(MODEL, kinds(end), ALL).0).collect();
+        for pair in bodies.windows(2) {
+            prop_assert!(history(&pair[1]).starts_with(&history(&pair[0])), "{}\n{}", pair[0], pair[1]);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Cache breakpoints, where a model has them.
+
+use jp_conversation::view::Message;
+
+use super::models;
+use crate::Request;
+
+/// How many messages with resources are marked.
+const MARKED_MESSAGES: usize = 2;
+/// What ends a part.
+pub(super) const END: &str = "}";
+/// What ends a part that ends a prefix to be cached.
+pub(super) const MARKED_END: &str = r#","prompt_cache_breakpoint":{"mode":"explicit"}}"#;
+
+/// Where the cache marks are.
+pub(super) struct Marks {
+    /// The end of the system prompt's part.
+    pub(super) system: &'static str,
+    messages: Vec<usize>,
+}
+
+impl Marks {
+    pub(super) fn new(request: &Request<'_>) -> Self {
+        if !models::has_breakpoints(request.label) {
+            return Self { system: END, messages: Vec::new() };
+        }
+        let has_resources = |message: &Message<'_>| match message {
+            Message::User { request, .. } => !request.resources.is_empty(),
+            _ => false,
+        };
+        let messages = request.thread.messages.iter().enumerate().rev();
+        let marked = messages.filter(|(_, message)| has_resources(message)).take(MARKED_MESSAGES);
+        Self { system: MARKED_END, messages: marked.map(|(index, _)| index).collect() }
+    }
+
+    /// Returns what ends the last part of a message.
+    pub(super) fn end(&self, index: usize) -> &'static str {
+        if self.messages.contains(&index) { MARKED_END } else { END }
+    }
+}
