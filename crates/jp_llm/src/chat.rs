@@ -7,5 +7,6 @@
 mod decode;
 mod encode;
 
-pub use decode::{INVALID_ARGUMENTS, decoder};
+pub use self::decode::decoder;
+pub use crate::decode::INVALID_ARGUMENTS;
 pub use encode::encode;

@@ -3,7 +3,10 @@ use std::{collections::VecDeque, fmt};
 use jp_conversation::ToolCallRequest;
 use serde_json::{Map, Value};
 
-use crate::{Fault, StreamEvent, chat::INVALID_ARGUMENTS, error::excerpt, http::message_in, sse};
+use crate::{Fault, StreamEvent, error::excerpt, http::message_in, sse};
+
+/// The metadata key of a tool call under which arguments stand that are no JSON object.
+pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
 
 /// How large one part of a stream may be.
 const MAX_PART_BYTES: usize = 8 << 20;
@@ -168,14 +171,14 @@ pub(crate) fn provider_fault(error: &Value) -> Fault {
 }
 
 /// Returns a call whose arguments came as a string; none at all are an empty object.
-pub(crate) fn tool_call(id: String, name: String, arguments: String) -> StreamEvent {
+pub(crate) fn tool_call(id: String, name: String, arguments: &str) -> ToolCallRequest {
     let mut call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
-    match serde_json::from_str(&arguments) {
+    match serde_json::from_str(arguments) {
         Ok(arguments) => call.arguments = arguments,
         Err(_) if arguments.trim().is_empty() => {}
         Err(_) => _ = call.metadata.insert(INVALID_ARGUMENTS.to_owned(), arguments.into()),
     }
-    StreamEvent::ToolCall(call)
+    call
 }
 
 fn message_of_line(line: Vec<u8>) -> Option<sse::Event> {

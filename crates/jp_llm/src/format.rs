@@ -1,12 +1,14 @@
 use std::io::Write;
 
-use reqwest::RequestBuilder;
+use reqwest::{RequestBuilder, header::HeaderValue};
 
-use crate::{Contents, Decoder, Error, Note, Request, Secret, chat, gemini, openai};
+use crate::{Contents, Decoder, Error, Note, Request, Secret, anthropic, chat, gemini, openai};
 
 /// A provider's wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// The Messages API.
+    Anthropic,
     /// Chat Completions: llama.cpp and compatible servers.
     Chat,
     /// Google Gemini's `streamGenerateContent`.
@@ -22,6 +24,7 @@ impl Format {
         match provider {
             "google" => Self::Gemini,
             "openai" => Self::OpenAi,
+            "anthropic" => Self::Anthropic,
             _ => Self::Chat,
         }
     }
@@ -37,6 +40,7 @@ impl Format {
         out: &mut dyn Write,
     ) -> Result<Vec<Note>, Error> {
         match self {
+            Self::Anthropic => anthropic::encode(request, contents, out),
             Self::Chat => chat::encode(request, contents, out),
             Self::Gemini => gemini::encode(request, contents, out),
             Self::OpenAi => openai::encode(request, contents, out),
@@ -47,6 +51,7 @@ impl Format {
     #[must_use]
     pub fn decoder(self) -> Decoder {
         match self {
+            Self::Anthropic => anthropic::decoder(),
             Self::Chat => chat::decoder(),
             Self::Gemini => gemini::decoder(),
             Self::OpenAi => openai::decoder(),
@@ -56,6 +61,7 @@ impl Format {
     /// Returns where requests for a model go, below the server's root.
     pub(crate) fn path(self, model: &str) -> String {
         match self {
+            Self::Anthropic => "v1/messages".to_owned(),
             Self::Chat => "v1/chat/completions".to_owned(),
             Self::Gemini => gemini::path(model),
             Self::OpenAi => "v1/responses".to_owned(),
@@ -64,10 +70,47 @@ impl Format {
 
     /// Adds the key, and the headers that the format wants on every request.
     pub(crate) fn authorize(self, request: RequestBuilder, key: Option<&Secret>) -> RequestBuilder {
+        let request = match self {
+            Self::Anthropic => request.header("anthropic-version", anthropic::VERSION),
+            Self::Chat | Self::OpenAi | Self::Gemini => request,
+        };
         match (self, key) {
+            (Self::Anthropic, Some(key)) => with_key(request, "x-api-key", key),
             (Self::Chat | Self::OpenAi, Some(key)) => request.bearer_auth(key.expose()),
-            (Self::Gemini, Some(key)) => request.header("x-goog-api-key", key.expose()),
+            (Self::Gemini, Some(key)) => with_key(request, "x-goog-api-key", key),
             (_, None) => request,
         }
+    }
+}
+
+/// Adds a key in a header of its own; one that can't stand in a header makes the request fail to build.
+fn with_key(request: RequestBuilder, name: &'static str, key: &Secret) -> RequestBuilder {
+    match HeaderValue::from_str(key.expose()) {
+        Ok(mut value) => {
+            value.set_sensitive(true);
+            request.header(name, value)
+        }
+        Err(_) => request.header(name, key.expose()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn anthropic_wants_its_version_and_the_key_in_its_own_header() {
+        let format = Format::of_provider("anthropic");
+        let headers = |key: Option<Secret>| {
+            let request = reqwest::Client::new().post("http://localhost");
+            let request = format.authorize(request, key.as_ref()).build().unwrap();
+            format!("{:?}", request.headers())
+        };
+        assert_eq!(format.path("m"), "v1/messages");
+        assert_eq!(headers(None), r#"{"anthropic-version": "2023-06-01"}"#);
+        assert_eq!(
+            headers(Some(Secret::new("sk-1"))),
+            r#"{"anthropic-version": "2023-06-01", "x-api-key": Sensitive}"#
+        );
     }
 }

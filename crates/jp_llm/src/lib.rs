@@ -8,8 +8,9 @@
 //! hands out the answer as [`StreamEvent`]s while they arrive. [`discover`] finds a server on this
 //! machine.
 //!
-//! The wire formats: Chat Completions ([`chat`]), which llama.cpp and most servers speak, OpenAI's Responses
-//! ([`openai`]) and Google Gemini ([`gemini`]). Nothing here prints, asks, runs tools or reads the environment.
+//! A module a wire format: the Messages API ([`anthropic`]), OpenAI's Responses ([`openai`]), Google Gemini
+//! ([`gemini`]), and Chat Completions ([`chat`]), which llama.cpp and most servers speak. Nothing here prints,
+//! asks, runs tools or reads the environment.
 //!
 //! ```
 //! use jp_conversation::view::Thread;
@@ -33,6 +34,7 @@
 //! }
 //! ```
 
+pub mod anthropic;
 mod base_url;
 mod body;
 pub mod chat;

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, error::Error as StdError};
 
 use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
+use jp_tool::Media;
 
 use crate::{Contents, Error};
 
@@ -48,6 +49,18 @@ pub(crate) fn load_text<'a>(
             let text = String::from_utf8(load_bytes(blob, subject, contents)?);
             text.map(Cow::Owned).map_err(|error| load_error(subject, error.utf8_error().into()))
         }
+    }
+}
+
+/// Loads an image or a sound; `subject` names it in errors.
+pub(crate) fn load_media<'a>(
+    media: &'a Media<Payload<Vec<u8>>>,
+    subject: &str,
+    contents: &mut dyn Contents,
+) -> Result<Cow<'a, [u8]>, Error> {
+    match &media.data {
+        Payload::Inline(bytes) => Ok(bytes.into()),
+        Payload::Stored(blob) => load_bytes(blob, subject, contents).map(Cow::Owned),
     }
 }
 

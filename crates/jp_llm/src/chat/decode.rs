@@ -11,9 +11,6 @@ use crate::{
     sse,
 };
 
-/// The metadata key of a tool call under which arguments stand that are no JSON object.
-pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
-
 /// Returns a decoder of completion chunks.
 ///
 /// Choices beyond the first and whatever is unknown are passed over.
@@ -191,7 +188,7 @@ impl PartialCall {
     }
 
     fn into_event(self) -> StreamEvent {
-        tool_call(self.id, self.name, self.arguments)
+        StreamEvent::ToolCall(tool_call(self.id, self.name, &self.arguments))
     }
 }
 

@@ -297,10 +297,7 @@ impl Encoder<'_> {
         media: &Media<Payload<Vec<u8>>>,
         call: &ToolCallRequest,
     ) -> Result<usize, Error> {
-        match &media.data {
-            Payload::Inline(bytes) => Ok(bytes.len()),
-            Payload::Stored(blob) => Ok(shown::load_bytes(blob, &result_of(call), self.contents)?.len()),
-        }
+        Ok(shown::load_media(media, &result_of(call), self.contents)?.len())
     }
 }
 

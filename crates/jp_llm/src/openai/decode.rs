@@ -116,7 +116,8 @@ impl Events {
             }
             Some("function_call") => {
                 let field = |name: &str| text(&item[name]).to_owned();
-                events.push_back(tool_call(field("call_id"), field("name"), field("arguments")));
+                let call = tool_call(field("call_id"), field("name"), &field("arguments"));
+                events.push_back(StreamEvent::ToolCall(call));
                 self.has_calls = true;
             }
             _ => {}

@@ -1,0 +1,246 @@
+use std::{
+    borrow::Cow,
+    collections::{HashSet, VecDeque},
+    iter::once,
+};
+
+use jp_conversation::{
+    ChatRequest, ChatResponse, ResponseContent, ToolCallRequest, ToolCallResponse,
+    view::{self, AnswerPart, Message, Thread},
+};
+use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
+use jp_tool::StoredBlock;
+
+use super::{REDACTED_THINKING, SIGNATURE};
+
+/// Stands where a conversation begins with the model: the API wants the person first.
+const NO_BEGINNING: &str = "(Earlier messages are left out.)";
+/// Stands for a message without words and resources.
+const NO_WORDS: &str = "(An empty message.)";
+
+/// Who a message is from; the roles alternate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    User,
+    Assistant,
+}
+
+/// One message of a request; never without a block.
+#[derive(Debug)]
+pub(super) struct WireMessage<'a> {
+    pub(super) role: Role,
+    pub(super) blocks: Vec<Block<'a>>,
+}
+
+/// One content block of a message. None has a blank text.
+#[derive(Debug)]
+pub(super) enum Block<'a> {
+    Text(Cow<'a, str>),
+    Thinking { text: &'a str, signature: &'a str },
+    RedactedThinking(&'a str),
+    ToolUse { id: String, call: &'a ToolCallRequest },
+    ToolResult(ToolResult<'a>),
+    Resource { turn: usize, resource: &'a Snapshot },
+}
+
+/// What a call gave.
+#[derive(Debug)]
+pub(super) struct ToolResult<'a> {
+    pub(super) turn: usize,
+    /// That of the call's block.
+    pub(super) id: String,
+    pub(super) call: &'a ToolCallRequest,
+    pub(super) response: Option<&'a ToolCallResponse>,
+}
+
+/// Lays a thread out as messages whose roles alternate, the person's first; `label` is the model's.
+///
+/// What a message becomes depends on nothing after it: a thread that grew gives the same blocks, and more.
+pub(super) fn messages<'a>(thread: &'a Thread<'a>, label: &'a str) -> Vec<WireMessage<'a>> {
+    let mut builder = Builder { label, messages: Vec::new(), ids: Ids::default(), called: VecDeque::new() };
+    thread.messages.iter().for_each(|message| builder.message(message));
+    builder.messages
+}
+
+struct Builder<'a> {
+    label: &'a str,
+    messages: Vec<WireMessage<'a>>,
+    ids: Ids,
+    /// The ids of the calls whose results come next, in order.
+    called: VecDeque<String>,
+}
+
+impl<'a> Builder<'a> {
+    fn message(&mut self, message: &'a Message<'a>) {
+        match message {
+            Message::User { turn, request } => self.user(*turn, request),
+            Message::Assistant { parts, .. } => self.assistant(parts),
+            Message::NoAnswer { .. } => self.push(Role::Assistant, missing_answer()),
+            Message::Tool { turn, call, response } => {
+                let id = self.called.pop_front().unwrap_or_default();
+                let result = ToolResult { turn: *turn, id, call, response: *response };
+                self.push(Role::User, Block::ToolResult(result));
+            }
+        }
+    }
+
+    fn user(&mut self, turn: usize, request: &'a ChatRequest) {
+        if !is_blank(&request.content) {
+            self.push(Role::User, Block::Text(Cow::Borrowed(&request.content)));
+        } else if request.resources.is_empty() {
+            self.push(Role::User, Block::Text(NO_WORDS.into()));
+        }
+        for resource in &request.resources {
+            self.push(Role::User, Block::Resource { turn, resource });
+        }
+    }
+
+    fn assistant(&mut self, parts: &'a [AnswerPart<'a>]) {
+        let mut blocks = Vec::new();
+        for part in parts {
+            match part {
+                AnswerPart::Call(call) => blocks.push(self.tool_use(call)),
+                AnswerPart::Response(response) => self.response(response, &mut blocks),
+            }
+        }
+        blocks.retain(|block| !matches!(block, Block::Text(text) if is_blank(text)));
+        // An answer that was cut off while the model reasoned: the API refuses thinking as the last block.
+        let said = blocks.iter().rposition(|block| !block.is_thinking()).map_or(0, |last| last + 1);
+        blocks.truncate(said);
+        if blocks.is_empty() {
+            blocks.push(missing_answer());
+        }
+        blocks.into_iter().for_each(|block| self.push(Role::Assistant, block));
+    }
+
+    /// Joins words that follow each other; adds reasoning that the model may have back.
+    fn response(&self, response: &'a ChatResponse, blocks: &mut Vec<Block<'a>>) {
+        if let ResponseContent::Message(text) = &response.content {
+            match blocks.last_mut() {
+                Some(Block::Text(before)) => before.to_mut().push_str(text),
+                _ => blocks.push(Block::Text(Cow::Borrowed(text))),
+            }
+        }
+        blocks.extend(self.replayed(response));
+    }
+
+    fn replayed(&self, response: &'a ChatResponse) -> Option<Block<'a>> {
+        let value = |key: &str| response.metadata.get(key)?.as_str();
+        if value("model")? != self.label {
+            return None;
+        }
+        if let Some(data) = value(REDACTED_THINKING) {
+            return Some(Block::RedactedThinking(data));
+        }
+        let text = match &response.content {
+            ResponseContent::Reasoning(text) => text,
+            ResponseContent::Message(_) => "",
+        };
+        value(SIGNATURE).map(|signature| Block::Thinking { text, signature })
+    }
+
+    fn tool_use(&mut self, call: &'a ToolCallRequest) -> Block<'a> {
+        let id = self.ids.unused(&call.id);
+        self.called.push_back(id.clone());
+        Block::ToolUse { id, call }
+    }
+
+    fn push(&mut self, role: Role, block: Block<'a>) {
+        if self.messages.is_empty() && role == Role::Assistant {
+            self.push(Role::User, Block::Text(NO_BEGINNING.into()));
+        }
+        match self.messages.last_mut() {
+            Some(message) if message.role == role => message.blocks.push(block),
+            _ => self.messages.push(WireMessage { role, blocks: vec![block] }),
+        }
+    }
+}
+
+/// The ids of calls, as the API wants them: of letters, digits, `_` and `-`, none twice.
+///
+/// Other providers and older conversations have others.
+#[derive(Default)]
+struct Ids {
+    used: HashSet<String>,
+}
+
+impl Ids {
+    /// Returns the id itself where it will do.
+    fn unused(&mut self, id: &str) -> String {
+        const LONGEST: usize = 64;
+        let fits = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
+        let id: String =
+            id.chars().take(LONGEST).map(|character| if fits(character) { character } else { '_' }).collect();
+        let id = if id.is_empty() { "call".to_owned() } else { id };
+        let numbered = (2u64..).map(|number| format!("{id}_{number}"));
+        let unused = once(id.clone()).chain(numbered).find(|id| !self.used.contains(id));
+        let unused = unused.expect("numbers do not end");
+        self.used.insert(unused.clone());
+        unused
+    }
+}
+
+impl Block<'_> {
+    /// Returns whether it is reasoning, which carries no cache mark.
+    pub(super) fn is_thinking(&self) -> bool {
+        matches!(self, Self::Thinking { .. } | Self::RedactedThinking(_))
+    }
+
+    /// Returns how many bytes of resources and results it carries; nothing is loaded for it.
+    pub(super) fn payload_bytes(&self) -> u64 {
+        match self {
+            Self::Resource { resource, .. } => resource_bytes(resource),
+            Self::ToolResult(ToolResult { response: Some(response), .. }) => {
+                response.content.iter().map(block_bytes).sum()
+            }
+            _ => 0,
+        }
+    }
+}
+
+fn resource_bytes(resource: &Snapshot) -> u64 {
+    match &resource.formatted {
+        Some(formatted) => bytes(formatted, String::len),
+        None => bytes(&resource.content, |content: &ResourceContent| content.as_bytes().len()),
+    }
+}
+
+fn block_bytes(block: &StoredBlock) -> u64 {
+    match block {
+        StoredBlock::Text { text, .. } => bytes(text, String::len),
+        StoredBlock::Resource { resource, .. } => resource_bytes(resource),
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => bytes(&media.data, Vec::len),
+        StoredBlock::Question { .. } => 0,
+    }
+}
+
+fn bytes<T>(payload: &Payload<T>, length: impl Fn(&T) -> usize) -> u64 {
+    match payload {
+        Payload::Inline(value) => length(value) as u64,
+        Payload::Stored(BlobRef { size, .. }) => *size,
+    }
+}
+
+/// Returns whether the API would refuse a text for having nothing in it.
+pub(super) fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+fn missing_answer<'a>() -> Block<'a> {
+    Block::Text(view::text_of_missing_answer().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_kept_where_the_api_takes_them_and_never_used_twice() {
+        let mut ids = Ids::default();
+        let given = ["toolu_01-a", "toolu_01-a", "f.g:0", "f_g_0", "", "", "toolu_01-a_2", &"x".repeat(70)];
+        let made = given.map(|id| ids.unused(id));
+        let expected = ["toolu_01-a", "toolu_01-a_2", "f_g_0", "f_g_0_2", "call", "call_2", "toolu_01-a_2_2"];
+        assert_eq!(made[..7], expected);
+        assert_eq!(made[7], "x".repeat(64));
+    }
+}

@@ -1,0 +1,357 @@
+use jp_conversation::{ChatRequest, ChatResponse, EventKind, ToolCallRequest, view::thread};
+use jp_resource::{Resource, ResourceContent};
+use jp_tool::{ContentBlock, InputRequest, Media};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::{
+    super::{REDACTED_THINKING, SIGNATURE},
+    *,
+};
+use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
+
+const ALL: Capabilities =
+    Capabilities { images: true, pdf: true, files: false, audio: false, binary_results: true, schema: true };
+const TEXT_ONLY: Capabilities = Capabilities {
+    images: false,
+    pdf: false,
+    files: false,
+    audio: false,
+    binary_results: false,
+    schema: true,
+};
+
+fn encoded_with(kinds: Vec<EventKind>, capabilities: Capabilities, tools: &[Tool]) -> (String, Vec<String>) {
+    let mut store = Store::default();
+    let stream = stream(kinds, &mut store);
+    let thread = thread(&stream);
+    let request =
+        Request { system: Some("You are jp."), capabilities, tools, ..Request::new("anthropic/m", &thread) };
+    let mut out = Vec::new();
+    let notes = encode(&request, &mut store, &mut out).unwrap();
+    assert_eq!(store.asked, thread.blobs(), "payloads are asked for in the thread's order");
+    (String::from_utf8(out).unwrap(), notes.iter().map(Note::to_string).collect())
+}
+
+fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
+    encoded_with(kinds, capabilities, &[])
+}
+
+/// The messages without marks: a line for each role, and one for each block.
+fn messages(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
+    let (json, _) = encoded(kinds, capabilities);
+    let body: Value = serde_json::from_str(&without_marks(&json)).unwrap();
+    let mut lines = String::new();
+    for message in body["messages"].as_array().unwrap() {
+        lines.push_str(&format!("{}\n", message["role"].as_str().unwrap()));
+        for block in message["content"].as_array().unwrap() {
+            lines.push_str(&format!("  {block}\n"));
+        }
+    }
+    lines
+}
+
+fn without_marks(json: &str) -> String {
+    json.replace(str::from_utf8(MARK).unwrap(), "")
+}
+
+/// A part of an answer with what the provider wants back.
+fn signed(mut response: ChatResponse, key: &str, value: &str, model: &str) -> EventKind {
+    response.metadata =
+        [(key, value), ("model", model)].map(|(k, v)| (k.to_owned(), v.into())).into_iter().collect();
+    EventKind::ChatResponse(response)
+}
+
+fn tool() -> Tool {
+    let parameters =
+        json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]});
+    let Value::Object(parameters) = parameters else { unreachable!() };
+    Tool { name: "read".to_owned(), description: "Reads a file.".to_owned(), parameters }
+}
+
+fn image() -> Media {
+    Media { data: b"\x89PNG".to_vec(), mime_type: "image/png".to_owned(), annotations: None, meta: None }
+}
+
+/// A conversation that has everything.
+fn everything() -> Vec<EventKind> {
+    let attached = vec![
+        text("file:///src/main.rs", "fn main() {}\n").with_name("src/main.rs").with_mime_type("text/x-rust"),
+        text("file:///empty", ""),
+        binary("logo.png", "image/png", b"\x89PNG\r\n\x1a\n"),
+        binary("spec.pdf", "application/pdf", b"%PDF-1.4\n"),
+        binary("data.bin", "application/octet-stream", b"\0\x01"),
+    ];
+    let mut last = ChatRequest::new("Is it ok?");
+    last.schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
+        .as_object()
+        .cloned();
+    let found = vec![
+        ContentBlock::text("1 resource"),
+        ContentBlock::resource(text("file:///src/lib.rs#L1-2", "a\nb\n").with_mime_type("text/x-rust")),
+        ContentBlock::resource(binary("photo.jpg", "image/jpeg", b"\xff\xd8\xff")),
+        ContentBlock::resource(binary("manual.pdf", "application/pdf", b"%PDF-1.7\n")),
+        ContentBlock::resource(binary("data.bin", "application/octet-stream", b"\0\x01")),
+        ContentBlock::Image(image()),
+    ];
+    let failed = vec![ContentBlock::text("no such file"), ContentBlock::Image(image())];
+    vec![
+        request("Review these.", attached),
+        signed(ChatResponse::reasoning("Let me look."), SIGNATURE, "EqQBCg==", "anthropic/m"),
+        said("Checking."),
+        signed(ChatResponse::reasoning(""), REDACTED_THINKING, "EmwKAhgB", "anthropic/m"),
+        call("toolu_01"),
+        call("call.2"),
+        result("call.2", true, failed),
+        result("toolu_01", false, found),
+        signed(ChatResponse::reasoning("Another model's."), SIGNATURE, "x", "other/m"),
+        said("It is fine."),
+        request("Go on.", vec![]),
+        request("", vec![text("note:a", "Remember.").with_name("a")]),
+        call("toolu_01"),
+        EventKind::ChatRequest(last),
+    ]
+}
+
+#[test]
+fn whole_request_has_fixed_order() {
+    let mut question = ChatRequest::new("Is it \"ok\"?");
+    question.schema =
+        json!({"type": "object", "properties": {"ok": {"type": "boolean"}}}).as_object().cloned();
+    let kinds = vec![request("Hi", vec![]), said("Ho"), EventKind::ChatRequest(question)];
+    insta::assert_snapshot!(encoded_with(kinds, ALL, &[tool()]).0, @"");
+}
+
+#[test]
+fn tools_are_marked_where_there_is_no_system_prompt() {
+    let stream = stream(vec![request("Hi", vec![])], &mut Store::default());
+    let thread = thread(&stream);
+    let tools = [tool(), tool()];
+    let request = Request {
+        system: Some(" "),
+        tools: &tools,
+        max_output: Some(99),
+        ..Request::new("anthropic/m", &thread)
+    };
+    let mut out = Vec::new();
+    encode(&request, &mut Store::default(), &mut out).unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @"");
+}
+
+#[test]
+fn attached_text_is_a_document_with_title_and_context() {
+    let mut formatted = text("cmd://x", "raw").with_name("x");
+    formatted.formatted = Some("shown".to_owned());
+    formatted.title = Some("X".to_owned());
+    formatted.description = Some("What x says".to_owned());
+    let resources = vec![
+        text("file:///src/main.rs", "fn main() {}\n").with_name("src/main.rs").with_mime_type("text/x-rust"),
+        text("file:///a&b", "</Resource>"),
+        text("file:///blank", " \n"),
+        formatted,
+    ];
+    let kinds = vec![request("Review.", resources.clone()), request(" ", resources[..1].to_vec())];
+    insta::assert_snapshot!(messages(kinds, ALL), @"");
+}
+
+#[test]
+fn long_titles_are_cut_and_empty_ones_passed_over() {
+    let title = |resource: Resource| super::title(&Snapshot::from(resource));
+    assert_eq!(title(text("a:b", "")), Some("a:b".to_owned()));
+    assert_eq!(title(text("a:b", "").with_name(" ")), Some("a:b".to_owned()));
+    assert_eq!(title(text("", "")), None);
+    assert_eq!(title(text("a:b", "").with_name("ä".repeat(500))), Some("ä".repeat(500)));
+    assert_eq!(title(text("a:b", "").with_name("ä".repeat(501))), Some("ä".repeat(499) + "…"));
+}
+
+#[test]
+fn images_and_pdf_are_shown_to_models_that_take_them_and_named_to_others() {
+    let resources = || {
+        vec![
+            binary("dir/logo.png", "image/png", b"\x89PNG"),
+            binary("photo", "Image/JPEG; q=1", b"\xff\xd8"),
+            binary("dir/spec.pdf", "application/pdf", b"%PDF-"),
+            binary("scan.tiff", "image/tiff", b"II*\0"),
+            Resource::new("x:unknown", ResourceContent::Blob(vec![0])),
+        ]
+    };
+    insta::assert_snapshot!(messages(vec![request("See.", resources())], ALL), @"");
+    insta::assert_snapshot!(messages(vec![request("", resources())], TEXT_ONLY), @"");
+    insta::assert_snapshot!(encoded(vec![request("See.", resources())], TEXT_ONLY).1.join("\n"), @"");
+}
+
+#[test]
+fn results_come_first_and_together_and_the_next_words_after_them() {
+    let media = Media { mime_type: "audio/wav".to_owned(), ..image() };
+    let blocks = vec![
+        ContentBlock::text("Found:"),
+        ContentBlock::text(" \n"),
+        ContentBlock::resource(text("file:///a.rs#L1-2", "a\nb\n").with_mime_type("text/rust")),
+        ContentBlock::resource(binary("a.png", "image/png", b"\x89PNG")),
+        ContentBlock::Image(image()),
+        ContentBlock::Audio(media),
+        ContentBlock::Question { question: question() },
+    ];
+    let kinds = vec![
+        request("Go", vec![]),
+        said("I look"),
+        said(" now."),
+        call("1"),
+        call("f.2"),
+        call("3"),
+        result("f.2", false, vec![]),
+        result("1", false, blocks),
+        request("Go on", vec![text("a:b", "x")]),
+    ];
+    insta::assert_snapshot!(messages(kinds.clone(), ALL), @"");
+    let capabilities = Capabilities { binary_results: false, ..ALL };
+    insta::assert_snapshot!(encoded(kinds, capabilities).1.join("\n"), @"");
+}
+
+fn question() -> InputRequest {
+    serde_json::from_value(json!({"id": "q", "text": "Sure?", "schema": {"type": "boolean"}})).unwrap()
+}
+
+#[test]
+fn failed_results_are_text() {
+    let blocks = vec![
+        ContentBlock::text("no \"such\" file"),
+        ContentBlock::resource(text("file:///a.rs", "a\n").with_mime_type("text/rust")),
+        ContentBlock::resource(binary("a.png", "image/png", b"\x89PNG")),
+        ContentBlock::Image(image()),
+    ];
+    let kinds = vec![
+        request("Go", vec![]),
+        call("1"),
+        call("2"),
+        result("1", true, blocks),
+        result("2", true, vec![ContentBlock::text("")]),
+    ];
+    insta::assert_snapshot!(messages(kinds, ALL), @"");
+}
+
+#[test]
+fn reasoning_is_replayed_in_place_to_the_model_that_made_it() {
+    let kinds = vec![
+        request("Go", vec![]),
+        signed(ChatResponse::reasoning("One \"é\""), SIGNATURE, "s1==", "anthropic/m"),
+        signed(ChatResponse::reasoning(""), REDACTED_THINKING, "r1==", "anthropic/m"),
+        said("Looking."),
+        signed(ChatResponse::reasoning(""), SIGNATURE, "s2==", "anthropic/m"),
+        signed(ChatResponse::message("Words."), REDACTED_THINKING, "r2==", "anthropic/m"),
+        signed(ChatResponse::reasoning("another model's"), SIGNATURE, "x", "anthropic/m2"),
+        thought("unsigned"),
+        call("1"),
+        result("1", false, vec![ContentBlock::text("ok")]),
+        signed(ChatResponse::reasoning("cut off"), SIGNATURE, "s3==", "anthropic/m"),
+        request("Go on", vec![]),
+        said("Half an"),
+        signed(ChatResponse::reasoning("cut off"), SIGNATURE, "s4==", "anthropic/m"),
+        request("Go on", vec![]),
+    ];
+    insta::assert_snapshot!(messages(kinds, ALL), @"");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let kinds = vec![said("Beginning lost"), request("", vec![]), request("Go", vec![]), said(" \n")];
+    insta::assert_snapshot!(messages(kinds, ALL), @"");
+    let kinds = vec![request("Go", vec![]), call("1"), request("Well?", vec![])];
+    insta::assert_snapshot!(messages(kinds, ALL), @"");
+}
+
+#[test]
+fn calls_keep_their_arguments_and_get_names_and_ids_that_the_api_takes() {
+    let named = |name: String| {
+        let EventKind::ToolCallRequest(call) = call("1") else { unreachable!() };
+        EventKind::ToolCallRequest(ToolCallRequest { name, ..call })
+    };
+    let kinds =
+        vec![request("Go", vec![]), named(String::new()), named("f.g".to_owned()), named("é".repeat(201))];
+    let messages = messages(kinds, ALL).replace(&"é".repeat(200), "é × 200");
+    insta::assert_snapshot!(messages, @"");
+}
+
+#[test]
+fn missing_payload_names_what_it_belongs_to() {
+    let stream = stream(vec![request("See", vec![text("file:///a", "x")])], &mut Store::default());
+    let thread = thread(&stream);
+    let request = Request::new("anthropic/m", &thread);
+    let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
+    assert_eq!(error.to_string(), "load file:///a for the request");
+}
+
+/// Writes the requests that `validate_requests.py anthropic` reads, where `JP_GOLDEN_DIR` says.
+#[test]
+fn golden_request_has_everything() {
+    let (json, notes) = encoded_with(everything(), ALL, &[tool()]);
+    let mut plain = everything();
+    plain.pop();
+    plain.push(request("Go on.", vec![]));
+    let (plain, _) = encoded(plain, ALL);
+    for mark in [&json, &plain] {
+        assert_eq!(mark.matches(str::from_utf8(MARK).unwrap()).count(), MOST_MARKS - 1);
+    }
+    assert_eq!(notes.len(), 3, "{notes:?}");
+    let Some(directory) = std::env::var_os("JP_GOLDEN_DIR").map(std::path::PathBuf::from) else { return };
+    std::fs::write(directory.join("anthropic.json"), json).unwrap();
+    std::fs::write(directory.join("anthropic-plain.json"), plain).unwrap();
+}
+
+/// Cuts the body down to what it says of the history: the end of the last message, where more may follow,
+/// and the marks are left out.
+fn history(json: &str) -> String {
+    let messages = json.split_once(r#""messages":["#).unwrap().1.strip_suffix("]}").unwrap();
+    without_marks(messages.strip_suffix("]}").unwrap_or(messages))
+}
+
+/// What the API says of messages and no type does.
+fn check(body: &Value) -> Result<(), TestCaseError> {
+    let mut calls: Vec<&Value> = Vec::new();
+    let mut used = std::collections::HashSet::new();
+    let roles = ["user", "assistant"].into_iter().cycle();
+    for (message, role) in body["messages"].as_array().unwrap().iter().zip(roles) {
+        prop_assert_eq!(&message["role"], role);
+        let blocks = message["content"].as_array().unwrap();
+        let is = |kind: &'static str| move |block: &&Value| block["type"] == kind;
+        let results: Vec<_> =
+            blocks.iter().filter(is("tool_result")).map(|block| &block["tool_use_id"]).collect();
+        prop_assert!(blocks.iter().take(results.len()).all(|block| block["type"] == "tool_result"));
+        prop_assert_eq!(results, calls);
+        calls = blocks.iter().filter(is("tool_use")).map(|block| &block["id"]).collect();
+        prop_assert!(calls.iter().all(|id| used.insert(id.to_string())));
+        prop_assert!(!blocks.is_empty());
+        let is_blank = |block: &Value| block["text"].as_str().is_some_and(blocks::is_blank);
+        let nested = blocks.iter().filter_map(|block| block["content"].as_array()).flatten();
+        prop_assert!(!blocks.iter().chain(nested).any(is_blank), "{}", message);
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn any_thread_gives_valid_json_and_the_same_bytes_again(
+        steps in any_steps(),
+        images in any::<bool>(),
+        binary_results in any::<bool>(),
+    ) {
+        let capabilities = Capabilities { images, binary_results, ..ALL };
+        let (json, notes) = encoded(steps.concat(), capabilities);
+        let body: Value = serde_json::from_str(&json).unwrap();
+        check(&body)?;
+        let marks = json.matches(str::from_utf8(MARK).unwrap()).count();
+        prop_assert!(marks >= 1 && marks <= MOST_MARKS);
+        prop_assert_eq!(encoded(steps.concat(), capabilities), (json, notes));
+    }
+
+    #[test]
+    fn history_is_a_prefix_of_the_next_request(steps in any_steps()) {
+        // A model's response that called nothing ends its turn: only a request may follow.
+        let asks = |index: &usize| !matches!(steps[*index].last(), None | Some(EventKind::ChatResponse(_)));
+        let ends = (0..steps.len()).filter(asks).map(|index| index + 1);
+        let bodies: Vec<String> = ends.map(|end| encoded(steps[..end].concat(), ALL).0).collect();
+        for pair in bodies.windows(2) {
+            prop_assert!(history(&pair[1]).starts_with(&history(&pair[0])), "{}\n{}", pair[0], pair[1]);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+use serde_json::{Map, Value};
+
+/// Returns a schema with every object closed: the API wants `additionalProperties: false` said.
+///
+/// What a schema says of it itself stays.
+pub(super) fn closed(schema: &Map<String, Value>) -> Map<String, Value> {
+    let mut closed: Map<String, Value> =
+        schema.iter().map(|(key, value)| (key.clone(), closed_value(key, value))).collect();
+    if schema.get("type").is_some_and(is_object) && !schema.contains_key("additionalProperties") {
+        closed.insert("additionalProperties".to_owned(), false.into());
+    }
+    closed
+}
+
+/// Descends wherever schemas can be; what stands for data stays as it is.
+fn closed_value(key: &str, value: &Value) -> Value {
+    match value {
+        _ if ["const", "default", "enum", "examples"].contains(&key) => value.clone(),
+        Value::Object(schema) => closed(schema).into(),
+        Value::Array(schemas) => schemas.iter().map(|schema| closed_value("", schema)).collect(),
+        _ => value.clone(),
+    }
+}
+
+/// Reads the value of `type`: a name or several. A property that is called `type` has a schema there.
+fn is_object(value: &Value) -> bool {
+    value == "object" || value.as_array().is_some_and(|names| names.iter().any(|name| name == "object"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn objects_are_closed_at_every_depth_and_data_is_left_alone() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "type": {"type": "string", "enum": ["object"]},
+                "open": {"type": ["object", "null"], "additionalProperties": true},
+                "list": {"type": "array", "items": {"type": "object", "default": {"type": "object"}}},
+            },
+            "$defs": {"a": {"anyOf": [{"type": "object"}, {"type": "null"}]}},
+        });
+        let closed = Value::Object(closed(schema.as_object().unwrap()));
+        insta::assert_snapshot!(closed, @"");
+    }
+}
