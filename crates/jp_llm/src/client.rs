@@ -98,7 +98,7 @@ impl Client {
             .http
             .post(self.endpoint.base_url.join(&self.endpoint.format.path(&self.endpoint.model)))
             .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "text/event-stream")
+            .header(ACCEPT, self.endpoint.format.content_type())
             .header(CONTENT_LENGTH, body.len())
             .body(body.to_reqwest());
         let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
@@ -111,7 +111,17 @@ impl Client {
 
     /// Gets a small JSON document; gives up after `limit`, without a retry.
     pub(crate) async fn get_json(&self, path: &str, limit: Duration) -> Result<Value, Error> {
-        let request = self.http.get(self.endpoint.base_url.join(path));
+        self.json_answer(self.http.get(self.endpoint.base_url.join(path)), limit).await
+    }
+
+    /// Posts a small JSON document and gets one; gives up after `limit`, without a retry.
+    pub(crate) async fn post_json(&self, path: &str, body: &Value, limit: Duration) -> Result<Value, Error> {
+        let request = self.http.post(self.endpoint.base_url.join(path));
+        let request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+        self.json_answer(request, limit).await
+    }
+
+    async fn json_answer(&self, request: reqwest::RequestBuilder, limit: Duration) -> Result<Value, Error> {
         let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
         let exchange = async {
             let response = request.send().await.map_err(|error| self.request_error(error))?;
@@ -151,10 +161,11 @@ impl Client {
 
     /// Refuses what calls itself something else than a stream of events; a missing type passes.
     async fn check_content_type(&self, mut response: reqwest::Response) -> Result<reqwest::Response, Error> {
+        let expected = self.endpoint.format.content_type();
         match header(&response, CONTENT_TYPE) {
-            Some(content_type) if !content_type.to_ascii_lowercase().starts_with("text/event-stream") => {
+            Some(content_type) if !content_type.to_ascii_lowercase().starts_with(expected) => {
                 let excerpt = self.endpoint.redact(&excerpt(&read_error(&mut response).await));
-                Err(self.stream_error(Fault::NotAStream { content_type, excerpt }))
+                Err(self.stream_error(Fault::NotAStream { content_type, expected, excerpt }))
             }
             _ => Ok(response),
         }

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{BaseUrl, Capabilities, Client, Endpoint, Error};
+use crate::{BaseUrl, Capabilities, Client, Endpoint, Error, Format};
 
 /// How long a server on this machine may take to say what it has.
 pub const PROBE_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// How long a server may take to say what one model takes: Ollama reads the model's file, others are far away.
+pub const MODEL_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Where the usual servers listen, the preferred one first.
 pub const USUAL: [Candidate<'static>; 2] = [
@@ -47,6 +50,58 @@ pub async fn models(base_url: &BaseUrl, limit: Duration) -> Result<Vec<String>, 
 /// All are asked at the same time. [`USUAL`] is what to ask without any configuration.
 pub async fn find_local(candidates: &[Candidate<'_>]) -> Option<Found> {
     join_all(candidates.iter().map(probe)).await.into_iter().flatten().next()
+}
+
+/// Asks an endpoint's server what its model takes beside text, in the way of its provider.
+///
+/// A server that does not say is assumed to take images; what a provider takes for every model needs no asking.
+pub async fn model_capabilities(endpoint: &Endpoint) -> Capabilities {
+    match endpoint.format {
+        Format::Chat => capabilities(&endpoint.base_url).await,
+        Format::Ollama => ollama_capabilities(endpoint).await,
+        Format::OpenRouter => openrouter_capabilities(endpoint).await,
+        Format::Anthropic | Format::Gemini | Format::OpenAi => known(endpoint.format, &endpoint.model),
+    }
+}
+
+/// Returns what the models of the providers that say nothing of it take, by their documentation.
+fn known(format: Format, model: &str) -> Capabilities {
+    const TEXT_ONLY: [&str; 5] = ["gpt-3.5", "gpt-4-0", "o1-mini", "o1-preview", "o3-mini"];
+    let is_text_only = TEXT_ONLY.iter().any(|start| model.starts_with(start)) || model == "gpt-4";
+    let sees = !(format == Format::OpenAi && is_text_only);
+    let files = sees && format == Format::OpenAi;
+    let audio = format == Format::Gemini;
+    Capabilities { images: sees, pdf: sees, files, audio, binary_results: sees, schema: true }
+}
+
+/// Asks `/api/show`, whose `capabilities` name `vision`.
+async fn ollama_capabilities(endpoint: &Endpoint) -> Capabilities {
+    let show = match Client::new(endpoint.clone()) {
+        Ok(client) => {
+            client.post_json("api/show", &json!({"model": endpoint.model}), MODEL_TIMEOUT).await.ok()
+        }
+        Err(_) => None,
+    };
+    let images = show.as_ref().and_then(|show| says(show, "/capabilities", "vision")).unwrap_or(true);
+    Capabilities { images, schema: true, ..Capabilities::default() }
+}
+
+/// Asks for the model's `input_modalities`. PDF is taken always: OpenRouter reads it to models that can't.
+async fn openrouter_capabilities(endpoint: &Endpoint) -> Capabilities {
+    let path = format!("v1/models/{}/endpoints", endpoint.model);
+    let model = match Client::new(endpoint.clone()) {
+        Ok(client) => client.get_json(&path, MODEL_TIMEOUT).await.ok(),
+        Err(_) => None,
+    };
+    let says = |modality| says(model.as_ref()?, "/data/architecture/input_modalities", modality);
+    let (images, audio) = (says("image").unwrap_or(true), says("audio").unwrap_or(false));
+    Capabilities { images, pdf: true, audio, binary_results: true, schema: true, ..Capabilities::default() }
+}
+
+/// Returns whether the list at `pointer` has a word; `None` where there is no list.
+fn says(document: &Value, pointer: &str, word: &str) -> Option<bool> {
+    let list = document.pointer(pointer)?.as_array()?;
+    Some(list.iter().any(|item| item == word))
 }
 
 /// Asks a llama.cpp server what its model takes beside text.
@@ -162,6 +217,50 @@ mod tests {
         ] {
             let base_url = BaseUrl::parse(server.url()).unwrap();
             assert_eq!(block_on(capabilities(&base_url)), Capabilities { images, ..Capabilities::default() });
+        }
+    }
+
+    #[test]
+    fn ollama_is_asked_about_the_model_itself() {
+        for (show, images) in [
+            (r#"{"capabilities":["completion","tools","vision"]}"#, true),
+            (r#"{"capabilities":["completion","thinking"]}"#, false),
+            (r#"{"details":{}}"#, true),
+        ] {
+            let server = Server::routed(vec![("/api/show", Reply::json(200, show))]);
+            let endpoint = Endpoint::new("ollama", BaseUrl::parse(server.url()).unwrap(), "gemma3");
+            let expected = Capabilities { images, schema: true, ..Capabilities::default() };
+            assert_eq!(block_on(model_capabilities(&endpoint)), expected);
+            let received = &server.received()[0];
+            assert!(received.head.starts_with("post /api/show "), "{}", received.head);
+            assert_eq!(received.body, br#"{"model":"gemma3"}"#);
+        }
+    }
+
+    #[test]
+    fn openrouter_says_what_a_model_reads() {
+        let path = "/api/v1/models/a/b/endpoints";
+        for (model, images, audio) in [
+            (r#"{"data":{"architecture":{"input_modalities":["text","image","audio"]}}}"#, true, true),
+            (r#"{"data":{"architecture":{"input_modalities":["text"]}}}"#, false, false),
+            ("{}", true, false),
+        ] {
+            let server = Server::routed(vec![(path, Reply::json(200, model))]);
+            let base_url = BaseUrl::parse(&format!("{}/api/v1", server.url())).unwrap();
+            let endpoint = Endpoint::new("openrouter", base_url, "a/b");
+            let all =
+                Capabilities { pdf: true, binary_results: true, schema: true, ..Capabilities::default() };
+            assert_eq!(block_on(model_capabilities(&endpoint)), Capabilities { images, audio, ..all });
+        }
+    }
+
+    #[test]
+    fn llamacpp_is_asked_as_before_and_nobody_is_assumed_to_take_images() {
+        let server = llamacpp(r#""completion""#, "{}");
+        let endpoint = |url: &str, provider| Endpoint::new(provider, BaseUrl::parse(url).unwrap(), "m");
+        assert!(!block_on(model_capabilities(&endpoint(server.url(), "llamacpp"))).images);
+        for provider in ["llamacpp", "ollama", "openrouter"] {
+            assert!(block_on(model_capabilities(&endpoint(&unused_url(), provider))).images);
         }
     }
 }

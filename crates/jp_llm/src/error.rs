@@ -98,11 +98,13 @@ pub enum Fault {
         /// The beginning of the part, on one line.
         excerpt: String,
     },
-    /// It is something else than a stream of events.
-    #[error("it is {content_type}, not text/event-stream: {excerpt}")]
+    /// It is something else than a stream.
+    #[error("it is {content_type}, not {expected}: {excerpt}")]
     NotAStream {
         /// What the server calls it.
         content_type: String,
+        /// What a stream of the format is called.
+        expected: &'static str,
         /// Its beginning, on one line.
         excerpt: String,
     },

@@ -2,7 +2,11 @@ use std::io::Write;
 
 use reqwest::{RequestBuilder, header::HeaderValue};
 
-use crate::{Contents, Decoder, Error, Note, Request, Secret, anthropic, chat, gemini, openai};
+use crate::{
+    Contents, Decoder, Error, Note, Request, Secret, anthropic,
+    chat::{self, Dialect},
+    gemini, ollama, openai,
+};
 
 /// A provider's wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +19,10 @@ pub enum Format {
     Gemini,
     /// OpenAI's Responses.
     OpenAi,
+    /// Chat Completions as OpenRouter has them.
+    OpenRouter,
+    /// Ollama's own.
+    Ollama,
 }
 
 impl Format {
@@ -25,6 +33,8 @@ impl Format {
             "google" => Self::Gemini,
             "openai" => Self::OpenAi,
             "anthropic" => Self::Anthropic,
+            "openrouter" => Self::OpenRouter,
+            "ollama" => Self::Ollama,
             _ => Self::Chat,
         }
     }
@@ -41,9 +51,11 @@ impl Format {
     ) -> Result<Vec<Note>, Error> {
         match self {
             Self::Anthropic => anthropic::encode(request, contents, out),
-            Self::Chat => chat::encode(request, contents, out),
             Self::Gemini => gemini::encode(request, contents, out),
             Self::OpenAi => openai::encode(request, contents, out),
+            Self::Chat => chat::encode(Dialect::Generic, request, contents, out),
+            Self::OpenRouter => chat::encode(Dialect::OpenRouter, request, contents, out),
+            Self::Ollama => ollama::encode(request, contents, out),
         }
     }
 
@@ -52,19 +64,30 @@ impl Format {
     pub fn decoder(self) -> Decoder {
         match self {
             Self::Anthropic => anthropic::decoder(),
-            Self::Chat => chat::decoder(),
             Self::Gemini => gemini::decoder(),
             Self::OpenAi => openai::decoder(),
+            Self::Chat => chat::decoder(Dialect::Generic),
+            Self::OpenRouter => chat::decoder(Dialect::OpenRouter),
+            Self::Ollama => ollama::decoder(),
         }
     }
 
-    /// Returns where requests for a model go, below the server's root.
+    /// Returns where requests for a model go, below the server's root; OpenRouter's is `https://openrouter.ai/api`.
     pub(crate) fn path(self, model: &str) -> String {
         match self {
             Self::Anthropic => "v1/messages".to_owned(),
-            Self::Chat => "v1/chat/completions".to_owned(),
             Self::Gemini => gemini::path(model),
             Self::OpenAi => "v1/responses".to_owned(),
+            Self::Chat | Self::OpenRouter => "v1/chat/completions".to_owned(),
+            Self::Ollama => "api/chat".to_owned(),
+        }
+    }
+
+    /// Returns the media type of an answer's stream.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Ollama => "application/x-ndjson",
+            _ => "text/event-stream",
         }
     }
 
@@ -72,12 +95,12 @@ impl Format {
     pub(crate) fn authorize(self, request: RequestBuilder, key: Option<&Secret>) -> RequestBuilder {
         let request = match self {
             Self::Anthropic => request.header("anthropic-version", anthropic::VERSION),
-            Self::Chat | Self::OpenAi | Self::Gemini => request,
+            _ => request,
         };
         match (self, key) {
             (Self::Anthropic, Some(key)) => with_key(request, "x-api-key", key),
-            (Self::Chat | Self::OpenAi, Some(key)) => request.bearer_auth(key.expose()),
             (Self::Gemini, Some(key)) => with_key(request, "x-goog-api-key", key),
+            (_, Some(key)) => request.bearer_auth(key.expose()),
             (_, None) => request,
         }
     }
@@ -102,7 +125,8 @@ mod tests {
     fn anthropic_wants_its_version_and_the_key_in_its_own_header() {
         let format = Format::of_provider("anthropic");
         let headers = |key: Option<Secret>| {
-            let request = reqwest::Client::new().post("http://localhost");
+            let url = crate::BaseUrl::parse("http://localhost").unwrap();
+            let request = crate::http::client(&url).unwrap().post("http://localhost");
             let request = format.authorize(request, key.as_ref()).build().unwrap();
             format!("{:?}", request.headers())
         };

@@ -9,8 +9,8 @@
 //! machine.
 //!
 //! A module a wire format: the Messages API ([`anthropic`]), OpenAI's Responses ([`openai`]), Google Gemini
-//! ([`gemini`]), and Chat Completions ([`chat`]), which llama.cpp and most servers speak. Nothing here prints,
-//! asks, runs tools or reads the environment.
+//! ([`gemini`]), Ollama's own ([`ollama`]), and Chat Completions ([`chat`]), which llama.cpp, OpenRouter and
+//! most servers speak. Nothing here prints, asks, runs tools or reads the environment.
 //!
 //! ```
 //! use jp_conversation::view::Thread;
@@ -48,8 +48,11 @@ mod event;
 mod fixtures;
 mod format;
 pub mod gemini;
+#[cfg(test)]
+mod golden;
 mod http;
 mod json;
+pub mod ollama;
 pub mod openai;
 mod parts;
 mod request;

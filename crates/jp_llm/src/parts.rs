@@ -47,6 +47,13 @@ pub(crate) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> Result<
     Ok(serde_json::to_writer(out, value).map_err(io::Error::from)?)
 }
 
+/// Writes an object without its closing brace: more fields follow.
+pub(crate) fn write_head(head: &impl Serialize, out: &mut dyn Write) -> Result<(), Error> {
+    let mut json = serde_json::to_vec(head).map_err(io::Error::from)?;
+    json.pop();
+    Ok(out.write_all(&json)?)
+}
+
 /// Writes a `data:` URL (RFC 2397) as a JSON string; `mime` is one of those that a format takes.
 pub(crate) fn write_data_url(mime: &str, bytes: &[u8], out: &mut dyn Write) -> io::Result<()> {
     write!(out, "\"data:{mime};base64,")?;
@@ -74,6 +81,16 @@ pub(crate) fn file_name(resource: &Snapshot) -> &str {
 
 pub(crate) fn result_of(call: &ToolCallRequest) -> String {
     format!("a result of `{}`", call.name)
+}
+
+/// Returns the last part of a name or URI.
+pub(crate) fn filename(subject: &str) -> &str {
+    subject.rsplit(['/', '\\']).next().unwrap_or(subject)
+}
+
+/// Returns the [`essence`] of content; of unknown content the general type.
+pub(crate) fn essence_of(mime: Option<&str>) -> String {
+    essence(mime.unwrap_or(UNKNOWN))
 }
 
 /// Returns type and subtype, without parameters, in lower case.

@@ -2,10 +2,14 @@
 
 use std::{borrow::Cow, error::Error as StdError};
 
+use jp_conversation::{ToolCallRequest, view};
 use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
-use jp_tool::Media;
+use jp_tool::{Media, StoredBlock};
 
-use crate::{Contents, Error};
+use crate::{
+    Contents, Error,
+    parts::{essence, essence_of, result_of, subject},
+};
 
 /// What a model is shown of a resource.
 pub(crate) enum Shown<'a> {
@@ -13,6 +17,54 @@ pub(crate) enum Shown<'a> {
     Text(Cow<'a, str>),
     /// Other content.
     Binary(Cow<'a, [u8]>),
+}
+
+/// What a model is shown of a block of a tool's result.
+pub(crate) enum Block<'a> {
+    /// Text, a resource's with what it is around it.
+    Text(Cow<'a, str>),
+    /// Other content.
+    Binary(Binary<'a>),
+}
+
+/// Content that is no text.
+pub(crate) struct Binary<'a> {
+    /// What it is called where it is told of.
+    pub(crate) subject: String,
+    /// Its media type, without parameters.
+    pub(crate) mime: String,
+    pub(crate) bytes: Cow<'a, [u8]>,
+}
+
+/// Loads a block of the result of `call`.
+pub(crate) fn load_block<'a>(
+    call: &ToolCallRequest,
+    block: &'a StoredBlock,
+    contents: &mut dyn Contents,
+) -> Result<Block<'a>, Error> {
+    match block {
+        StoredBlock::Text { text, .. } => load_text(text, &result_of(call), contents).map(Block::Text),
+        StoredBlock::Resource { resource, .. } => Ok(match load_resource(resource, contents)? {
+            Shown::Text(text) => Block::Text(view::resource_block(resource, &text).into()),
+            Shown::Binary(bytes) => Block::Binary(Binary::of(resource, bytes)),
+        }),
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => {
+            let subject = result_of(call);
+            let bytes = match &media.data {
+                Payload::Inline(bytes) => bytes.into(),
+                Payload::Stored(blob) => load_bytes(blob, &subject, contents)?.into(),
+            };
+            Ok(Block::Binary(Binary { subject, mime: essence(&media.mime_type), bytes }))
+        }
+        StoredBlock::Question { question } => Ok(Block::Text(question.text.as_str().into())),
+    }
+}
+
+impl<'a> Binary<'a> {
+    /// Wraps a resource's content.
+    pub(crate) fn of(resource: &Snapshot, bytes: Cow<'a, [u8]>) -> Self {
+        Self { subject: subject(resource), mime: essence_of(resource.mime_type.as_deref()), bytes }
+    }
 }
 
 /// Loads a resource's formatted text, or its content where there is none.

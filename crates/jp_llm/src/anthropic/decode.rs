@@ -47,7 +47,7 @@ struct PartialCall {
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Message {
+enum Part {
     MessageStart {
         message: Option<Start>,
     },
@@ -147,8 +147,8 @@ struct OutputDetails {
 impl Protocol for Blocks {
     fn message(&mut self, message: &sse::Event, events: &mut VecDeque<StreamEvent>) -> Result<Flow, Fault> {
         match serde_json::from_str(&message.data) {
-            Ok(Message::MessageStop) => return Ok(Flow::End),
-            Ok(Message::Error { error }) => return Err(provider_fault(&error)),
+            Ok(Part::MessageStop) => return Ok(Flow::End),
+            Ok(Part::Error { error }) => return Err(provider_fault(&error)),
             Ok(part) => self.part(part, events),
             Err(_) if is_foreign(message) => {}
             Err(_) => return Err(fault_without_type(&message.data)),
@@ -170,18 +170,18 @@ impl Protocol for Blocks {
 }
 
 impl Blocks {
-    fn part(&mut self, part: Message, events: &mut VecDeque<StreamEvent>) {
+    fn part(&mut self, part: Part, events: &mut VecDeque<StreamEvent>) {
         match part {
-            Message::MessageStart { message } => self.usage.update(message.and_then(|start| start.usage)),
-            Message::ContentBlockStart { index, content_block } => self.begin(index, content_block, events),
-            Message::ContentBlockDelta { index, delta } => self.delta(index, delta, events),
-            Message::ContentBlockStop { index } => events.extend(self.close(index)),
-            Message::MessageDelta { delta, usage } => {
+            Part::MessageStart { message } => self.usage.update(message.and_then(|start| start.usage)),
+            Part::ContentBlockStart { index, content_block } => self.begin(index, content_block, events),
+            Part::ContentBlockDelta { index, delta } => self.delta(index, delta, events),
+            Part::ContentBlockStop { index } => events.extend(self.close(index)),
+            Part::MessageDelta { delta, usage } => {
                 self.usage.update(usage);
                 let reason = delta.and_then(|delta| delta.stop_reason);
                 self.finish = reason.map(finish_reason).or(self.finish.take());
             }
-            Message::MessageStop | Message::Error { .. } | Message::Unknown => {}
+            Part::MessageStop | Part::Error { .. } | Part::Unknown => {}
         }
     }
 

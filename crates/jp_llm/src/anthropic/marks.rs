@@ -2,22 +2,21 @@ use std::collections::BTreeSet;
 
 use super::blocks::{Role, WireMessage};
 
-/// How far a mark looks back: 20 blocks, itself included.
-const REACH: usize = 19;
+/// How many blocks a mark sees, itself included.
+const LOOK_BACK: usize = 20;
 /// From how many bytes on a message is large: about the shortest prefix that every model caches.
 const LARGE: u64 = 16 << 10;
 
 /// Chooses the blocks that carry a cache mark, at most `most` of them, counted through all messages.
 ///
-/// A request reads what an earlier one wrote: all up to one of its marks, if a mark of its own lies there
-/// or not more than [`REACH`] blocks behind. So these are tail marks, which move as a conversation grows:
+/// A request reads what an earlier one wrote: all up to one of its marks, if a mark of its own sees the
+/// block that had it. So these are tail marks, which move as a conversation grows:
 ///
 /// 1. the last block, for the next request to read;
-/// 2. where that leaves more than a mark can see, one at every [`REACH`] blocks before, as long as they
-///    reach the beginning;
-/// 3. where they would not, the end of the person's message before the last answer (the last block of the
-///    request before this one), then the ends of large messages, the newest first, as far as no other mark
-///    sees them, and then as many of 2 as are left.
+/// 2. one at every [`LOOK_BACK`] blocks before, if they can go on to the beginning;
+/// 3. the end of the person's message before the last answer (the last block of the request before this
+///    one), and the ends of large messages, the newest first: where 2 can't, before 2 and as far as no mark
+///    sees them, and otherwise with the marks that are left.
 ///
 /// Reasoning is never marked. A mark is no part of what is cached: without marks, the history of a request
 /// is a prefix of that of the next.
@@ -26,23 +25,29 @@ pub(super) fn places(messages: &[WireMessage<'_>], most: usize) -> BTreeSet<usiz
     let Some(last) = layout.markable.iter().rposition(|markable| *markable) else { return BTreeSet::new() };
     let chain = layout.chain(last);
     let ends = layout.ends();
-    let mut places = BTreeSet::new();
     if chain.len() <= most {
-        places.extend(&chain);
-    } else {
-        let is_seen = |places: &BTreeSet<usize>, end| places.range(end..=end + REACH).next().is_some();
-        for place in std::iter::once(last).chain(ends.iter().copied()) {
-            if places.len() < most && !is_seen(&places, place) {
-                places.insert(place);
-            }
+        return first(most, chain.into_iter().chain(ends));
+    }
+    let mut unseen: Vec<usize> = Vec::new();
+    for end in std::iter::once(last).chain(ends) {
+        if unseen.len() < most
+            && !unseen.iter().any(|mark| (mark.saturating_sub(LOOK_BACK - 1)..=*mark).contains(&end))
+        {
+            unseen.push(end);
         }
     }
-    for place in ends.into_iter().chain(chain).filter(|place| *place <= last) {
-        if places.len() < most {
-            places.insert(place);
+    first(most, unseen.into_iter().chain(chain))
+}
+
+/// Takes the first different ones.
+fn first(most: usize, places: impl Iterator<Item = usize>) -> BTreeSet<usize> {
+    let mut taken = BTreeSet::new();
+    for place in places {
+        if taken.len() < most {
+            taken.insert(place);
         }
     }
-    places
+    taken
 }
 
 struct Layout {
@@ -70,10 +75,10 @@ impl Layout {
         layout
     }
 
-    /// Returns marks from the last block back to the beginning, each of which sees the one before.
+    /// Returns marks from the last block back to the beginning that see every block between them.
     fn chain(&self, last: usize) -> Vec<usize> {
         let before = |at: &usize| {
-            let window = at.checked_sub(REACH)?..*at;
+            let window = at.checked_sub(LOOK_BACK)?..*at;
             window.into_iter().find(|at| self.markable[*at])
         };
         std::iter::successors(Some(last), before).collect()
@@ -126,19 +131,19 @@ mod tests {
     #[test]
     fn many_blocks_are_chained_as_far_as_marks_go() {
         let many = |count: usize| "t".repeat(count);
-        assert_eq!(placed(&many(19), 3), [18]);
-        assert_eq!(placed(&many(20), 3), [0, 19]);
-        assert_eq!(placed(&many(57), 3), [18, 37, 56]);
-        assert_eq!(placed(&many(58), 3), [19, 38, 57]);
-        assert_eq!(placed(&format!("t|{}|{}", many(30), many(30)), 3), [0, 41, 60]);
+        assert_eq!(placed(&many(20), 3), [19]);
+        assert_eq!(placed(&many(21), 3), [0, 20]);
+        assert_eq!(placed(&many(60), 3), [19, 39, 59]);
+        assert_eq!(placed(&many(61), 3), [20, 40, 60]);
+        assert_eq!(placed(&format!("t|{}|{}", many(30), many(30)), 3), [0, 40, 60]);
     }
 
     #[test]
     fn large_messages_are_marked_where_a_chain_would_not_reach_the_beginning() {
         let turns = "|t|t".repeat(40);
-        assert_eq!(placed(&format!("tL{turns}"), 3), [1, 62, 81]);
-        assert_eq!(placed(&format!("tL|t|LL{turns}"), 3), [1, 4, 84]);
-        assert_eq!(placed(&format!("t{turns}"), 3), [42, 61, 80]);
+        assert_eq!(placed(&format!("tL{turns}"), 3), [1, 61, 81]);
+        assert_eq!(placed(&format!("tL|t|LL{turns}"), 3), [4, 64, 84]);
+        assert_eq!(placed(&format!("t{turns}"), 3), [40, 60, 80]);
     }
 
     proptest! {
@@ -153,8 +158,8 @@ mod tests {
             prop_assert_eq!(*places.last().unwrap(), blocks.len() - 1);
             prop_assert!(places.iter().all(|place| blocks[*place] != 'r'));
             // Reasoning can make a step two blocks shorter.
-            if blocks.len() <= (REACH - 2) * most {
-                prop_assert!(places[0] < 20 && places.windows(2).all(|pair| pair[1] - pair[0] < 20));
+            if blocks.len() <= (LOOK_BACK - 2) * most {
+                prop_assert!(places[0] < LOOK_BACK && places.windows(2).all(|pair| pair[1] - pair[0] <= LOOK_BACK));
             }
         }
     }

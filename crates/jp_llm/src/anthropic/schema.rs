@@ -45,6 +45,6 @@ mod tests {
             "$defs": {"a": {"anyOf": [{"type": "object"}, {"type": "null"}]}},
         });
         let closed = Value::Object(closed(schema.as_object().unwrap()));
-        insta::assert_snapshot!(closed, @"");
+        insta::assert_snapshot!(closed, @r#"{"type":"object","properties":{"type":{"type":"string","enum":["object"]},"open":{"type":["object","null"],"additionalProperties":true},"list":{"type":"array","items":{"type":"object","default":{"type":"object"},"additionalProperties":false}}},"$defs":{"a":{"anyOf":[{"type":"object","additionalProperties":false},{"type":"null"}]}},"additionalProperties":false}"#);
     }
 }

@@ -4,90 +4,60 @@ use std::{
 };
 
 use jp_conversation::{
-    ChatRequest, ResponseContent, ToolCallRequest, ToolCallResponse,
+    ChatRequest, ChatResponse, ResponseContent, ToolCallRequest, ToolCallResponse,
     view::{self, AnswerPart, Message},
 };
-use jp_resource::{Payload, Snapshot};
-use jp_tool::{Media, StoredBlock};
+use jp_resource::Snapshot;
+use jp_tool::StoredBlock;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::{
+    Dialect, REASONING_DETAILS,
+    head::head,
+    marks::Marks,
+    message::{Parts, write_text_part},
+};
 use crate::{
-    Capabilities, Contents, Error, Note, Request, Tool,
+    Capabilities, Contents, Error, Note, Request,
     json::{JsonText, write_string},
-    parts::{
-        ERROR_LINE, IMAGES, LineBreak, PDF, Separator, UNKNOWN, essence, file_name, result_of, subject,
-        write_data_url, write_json,
-    },
-    shown::{self, Shown},
+    parts::{ERROR_LINE, IMAGES, PDF, Separator, filename, write_data_url, write_head, write_json},
+    shown::{self, Binary, Block, Shown},
     xml,
 };
 
 /// Writes a request's JSON and returns what the model is told of but not shown.
 ///
-/// Equal requests give equal bytes. The messages stand last and each depends on nothing but itself,
-/// so what a request says of the history is a prefix of what the next one says. One payload is in
-/// memory at a time; `out` should be buffered.
+/// Equal requests give equal bytes. The messages stand last and each depends on nothing but itself and
+/// those before it, so what a request says of the history is a prefix of what the next one says, the
+/// [cache marks](super) aside. One payload is in memory at a time, but for those of a tool's results that
+/// wait for the message after the results; `out` should be buffered.
 pub fn encode(
+    dialect: Dialect,
     request: &Request<'_>,
     contents: &mut dyn Contents,
     out: &mut dyn Write,
 ) -> Result<Vec<Note>, Error> {
-    let mut encoder = Encoder { capabilities: request.capabilities, contents, notes: Vec::new() };
-    write_head(request, out)?;
-    let mut separator = Separator::default();
-    if let Some(system) = request.system.filter(|system| !system.is_empty()) {
-        separator.write(out)?;
-        write_json(&Plain { role: "system", content: system }, out)?;
+    let mut encoder = Encoder {
+        dialect,
+        label: request.label,
+        capabilities: request.capabilities,
+        marks: Marks::new(dialect, request),
+        contents,
+        notes: Vec::new(),
+        separator: Separator::default(),
+        moved: Vec::new(),
+        ends_with_user: false,
+    };
+    write_head(&head(dialect, request), out)?;
+    out.write_all(br#","messages":["#)?;
+    encoder.write_system(request.system.unwrap_or_default(), out)?;
+    for (index, message) in request.thread.messages.iter().enumerate() {
+        encoder.write_message(index, message, out)?;
     }
-    for message in &request.thread.messages {
-        encoder.write_message(message, &mut separator, out)?;
-    }
+    encoder.write_moved(out)?;
     out.write_all(b"]}")?;
     Ok(encoder.notes)
-}
-
-#[derive(Serialize)]
-struct Head<'a> {
-    model: &'a str,
-    stream: bool,
-    stream_options: StreamOptions,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<ResponseFormat<'a>>,
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    r#type: &'static str,
-    function: WireFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct WireFunction<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Map<String, Value>,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
-
-#[derive(Serialize)]
-struct ResponseFormat<'a> {
-    r#type: &'static str,
-    json_schema: JsonSchema<'a>,
-}
-
-#[derive(Serialize)]
-struct JsonSchema<'a> {
-    name: &'static str,
-    schema: &'a Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -97,9 +67,11 @@ struct Plain<'a> {
 }
 
 #[derive(Serialize)]
-struct Assistant {
+struct Assistant<'a> {
     role: &'static str,
     content: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasoning_details: Vec<&'a Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<Call>,
 }
@@ -118,104 +90,128 @@ struct Function {
     arguments: String,
 }
 
-impl<'a> From<&'a Tool> for WireTool<'a> {
-    fn from(tool: &'a Tool) -> Self {
-        let Tool { name, description, parameters } = tool;
-        Self { r#type: "function", function: WireFunction { name, description, parameters } }
-    }
-}
-
-fn write_head(request: &Request<'_>, out: &mut dyn Write) -> Result<(), Error> {
-    let schema = request.newest().and_then(|newest| newest.schema.as_ref());
-    let response_format = schema.map(|schema| ResponseFormat {
-        r#type: "json_schema",
-        json_schema: JsonSchema { name: "answer", schema },
-    });
-    let stream_options = StreamOptions { include_usage: true };
-    let head = Head {
-        model: request.model,
-        stream: true,
-        stream_options,
-        max_tokens: request.max_output,
-        tools: request.tools.iter().map(WireTool::from).collect(),
-        response_format,
-    };
-    let mut json = serde_json::to_vec(&head).map_err(io::Error::from)?;
-    json.pop();
-    out.write_all(&json)?;
-    Ok(out.write_all(br#","messages":["#)?)
-}
-
 struct Encoder<'e> {
+    dialect: Dialect,
+    label: &'e str,
     capabilities: Capabilities,
+    marks: Marks,
     contents: &'e mut dyn Contents,
     notes: Vec<Note>,
+    separator: Separator,
+    /// Parts that messages with results can't hold, as JSON with commas between.
+    moved: Vec<u8>,
+    /// Whether the last message is from the person: many models take turns only.
+    ends_with_user: bool,
+}
+
+/// What a part with binary content is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Image,
+    Pdf,
 }
 
 impl Encoder<'_> {
+    fn write_system(&mut self, system: &str, out: &mut dyn Write) -> Result<(), Error> {
+        if system.is_empty() {
+            return Ok(());
+        }
+        self.separator.write(out)?;
+        if !self.marks.are_wanted() {
+            return write_json(&Plain { role: "system", content: system }, out);
+        }
+        out.write_all(br#"{"role":"system","content":"#)?;
+        let mut parts = Parts::new(out, true);
+        parts.text(|out| out.push(system))?;
+        parts.end()?;
+        Ok(out.write_all(b"}")?)
+    }
+
     fn write_message(
         &mut self,
+        index: usize,
         message: &Message<'_>,
-        separator: &mut Separator,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         match message {
             Message::User { turn, request } => {
-                separator.write(out)?;
-                self.write_user(*turn, request, out)
-            }
-            Message::Assistant { parts, .. } => match assistant(parts)? {
-                Some(assistant) => {
-                    separator.write(out)?;
-                    write_json(&assistant, out)
+                self.write_moved(out)?;
+                if self.ends_with_user {
+                    self.write_missing_answer(out)?;
                 }
-                None => Ok(()),
-            },
-            Message::NoAnswer { .. } => {
-                separator.write(out)?;
-                write_json(&Plain { role: "assistant", content: view::text_of_missing_answer() }, out)
+                self.begin_user(out)?;
+                self.write_user(*turn, request, self.marks.is_at(index), out)
             }
+            Message::Assistant { parts, .. } => {
+                self.write_moved(out)?;
+                self.write_assistant(parts, out)
+            }
+            Message::NoAnswer { .. } => self.write_missing_answer(out),
             Message::Tool { turn, call, response } => {
-                separator.write(out)?;
-                self.write_tool(*turn, call, *response, out)
+                self.separator.write(out)?;
+                self.ends_with_user = false;
+                self.write_tool(*turn, call, *response, self.marks.is_at(index), out)
             }
         }
+    }
+
+    fn begin_user(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+        self.ends_with_user = true;
+        Ok(self.separator.write(out)?)
+    }
+
+    fn write_missing_answer(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+        self.ends_with_user = false;
+        self.separator.write(out)?;
+        write_json(&Plain { role: "assistant", content: view::text_of_missing_answer() }, out)
+    }
+
+    fn write_assistant(&mut self, parts: &[AnswerPart<'_>], out: &mut dyn Write) -> Result<(), Error> {
+        let Some(assistant) = self.assistant(parts)? else { return Ok(()) };
+        self.ends_with_user = false;
+        self.separator.write(out)?;
+        write_json(&assistant, out)
     }
 
     /// Writes words alone as a string, which every server takes, and words with resources as parts.
-    fn write_user(&mut self, turn: usize, request: &ChatRequest, out: &mut dyn Write) -> Result<(), Error> {
-        if request.resources.is_empty() {
+    fn write_user(
+        &mut self,
+        turn: usize,
+        request: &ChatRequest,
+        is_marked: bool,
+        out: &mut dyn Write,
+    ) -> Result<(), Error> {
+        if request.resources.is_empty() && !self.marks.are_wanted() {
             return write_json(&Plain { role: "user", content: &request.content }, out);
         }
-        let mut separator = Separator::default();
-        out.write_all(br#"{"role":"user","content":["#)?;
+        out.write_all(br#"{"role":"user","content":"#)?;
+        let mut parts = Parts::new(out, is_marked);
         if !request.content.is_empty() {
-            separator.write(out)?;
-            write_text_part(out, |out| out.push(&request.content))?;
+            parts.text(|out| out.push(&request.content))?;
         }
         for resource in &request.resources {
-            separator.write(out)?;
-            self.write_resource(turn, resource, out)?;
+            self.write_resource(turn, resource, &mut parts)?;
         }
-        Ok(out.write_all(b"]}")?)
+        parts.end()?;
+        Ok(out.write_all(b"}")?)
     }
 
-    fn write_resource(&mut self, turn: usize, resource: &Snapshot, out: &mut dyn Write) -> Result<(), Error> {
-        let bytes = match shown::load_resource(resource, self.contents)? {
-            Shown::Text(text) => return write_text_part(out, |out| xml::write_text(out, resource, &text)),
-            Shown::Binary(bytes) => bytes,
+    fn write_resource(
+        &mut self,
+        turn: usize,
+        resource: &Snapshot,
+        parts: &mut Parts<'_>,
+    ) -> Result<(), Error> {
+        let binary = match shown::load_resource(resource, self.contents)? {
+            Shown::Text(text) => return parts.text(|out| xml::write_text(out, resource, &text)),
+            Shown::Binary(bytes) => Binary::of(resource, bytes),
         };
-        let mime = essence(resource.mime_type.as_deref().unwrap_or(UNKNOWN));
-        if self.capabilities.images && IMAGES.contains(&&*mime) {
-            return write_image_part(&mime, &bytes, out);
+        if let Some(kind) = self.kind(&binary) {
+            return parts.binary(|out| write_binary_part(kind, &binary, out));
         }
-        if self.capabilities.pdf && mime == PDF {
-            return write_file_part(resource, &bytes, out);
-        }
-        let reason = format!("this model does not take {mime}");
-        let note = format!("[not shown: {reason}; {} bytes]", bytes.len());
-        self.note(turn, subject(resource), reason, bytes.len());
-        write_text_part(out, |out| xml::write_note(out, resource, &note))
+        let reason = self.leave_out(turn, &binary);
+        let note = format!("[not shown: {reason}; {} bytes]", binary.bytes.len());
+        parts.text(|out| xml::write_note(out, resource, &note))
     }
 
     fn write_tool(
@@ -223,32 +219,40 @@ impl Encoder<'_> {
         turn: usize,
         call: &ToolCallRequest,
         response: Option<&ToolCallResponse>,
+        is_marked: bool,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         out.write_all(br#"{"role":"tool","tool_call_id":"#)?;
         write_json(&call.id, out)?;
         out.write_all(br#","content":"#)?;
-        write_string(out, |out| match response {
-            Some(response) => self.write_result(turn, call, response, out),
-            None => Ok(out.push(view::text_of_missing_result())?),
-        })?;
+        if self.shows_binary_results() || self.marks.are_wanted() {
+            let mut parts = Parts::new(out, is_marked);
+            self.write_result_parts(turn, call, response, &mut parts)?;
+            parts.end()?;
+        } else {
+            write_string(out, |out| self.write_result(turn, call, response, out))?;
+        }
         Ok(out.write_all(b"}")?)
     }
 
-    /// Writes a result's blocks, each on a line of its own.
+    /// Writes a result's blocks as text, each on a line of its own.
     fn write_result(
         &mut self,
         turn: usize,
         call: &ToolCallRequest,
-        response: &ToolCallResponse,
+        response: Option<&ToolCallResponse>,
         out: &mut JsonText<'_>,
     ) -> Result<(), Error> {
+        let Some(response) = response else { return Ok(out.push(view::text_of_missing_result())?) };
         if response.is_error {
             out.push(ERROR_LINE)?;
         }
-        let mut line_break = LineBreak::default();
+        let mut newline = "";
         for block in &response.content {
-            line_break.push(&self.block_text(turn, call, block)?, out)?;
+            let text = self.block_text(turn, call, block)?;
+            out.push(newline)?;
+            out.push(&text)?;
+            newline = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         }
         Ok(())
     }
@@ -259,62 +263,140 @@ impl Encoder<'_> {
         call: &ToolCallRequest,
         block: &'a StoredBlock,
     ) -> Result<Cow<'a, str>, Error> {
-        match block {
-            StoredBlock::Text { text, .. } => shown::load_text(text, &result_of(call), self.contents),
-            StoredBlock::Resource { resource, .. } => {
-                Ok(match shown::load_resource(resource, self.contents)? {
-                    Shown::Text(text) => view::resource_block(resource, &text).into(),
-                    Shown::Binary(bytes) => {
-                        let mime = resource.mime_type.as_deref().unwrap_or(UNKNOWN);
-                        self.leave_out(turn, subject(resource), mime, bytes.len()).into()
-                    }
-                })
-            }
-            StoredBlock::Image(media) | StoredBlock::Audio(media) => {
-                let size = self.media_size(media, call)?;
-                Ok(self.leave_out(turn, result_of(call), &media.mime_type, size).into())
-            }
-            StoredBlock::Question { question } => Ok(question.text.as_str().into()),
+        match shown::load_block(call, block, self.contents)? {
+            Block::Text(text) => Ok(text),
+            Block::Binary(binary) => self.set_aside(turn, call, &binary).map(Cow::Owned),
         }
     }
 
-    /// Notes a binary part of a tool's result, and returns the line that stands for it.
-    fn leave_out(&mut self, turn: usize, subject: String, mime: &str, size: usize) -> String {
-        let mime = essence(mime);
-        let line =
-            format!("[{subject} is not shown: results of tools are text, this is {mime}; {size} bytes]");
-        self.note(turn, subject, format!("results of tools are text, this is {mime}"), size);
-        line
-    }
-
-    fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes.push(Note { turn, subject, reason, bytes: size as u64 });
-    }
-
-    /// Returns the size of media, loading it all the same: `contents` counts on every payload's turn.
-    fn media_size(
+    /// Writes a result's blocks, each as a part of its own; a text that is empty is none.
+    fn write_result_parts(
         &mut self,
-        media: &Media<Payload<Vec<u8>>>,
+        turn: usize,
         call: &ToolCallRequest,
-    ) -> Result<usize, Error> {
-        Ok(shown::load_media(media, &result_of(call), self.contents)?.len())
+        response: Option<&ToolCallResponse>,
+        parts: &mut Parts<'_>,
+    ) -> Result<(), Error> {
+        let Some(response) = response else {
+            return parts.text(|out| out.push(view::text_of_missing_result()));
+        };
+        if response.is_error {
+            parts.text(|out| out.push(ERROR_LINE.trim_end()))?;
+        }
+        for block in &response.content {
+            self.write_block(turn, call, block, parts)?;
+        }
+        Ok(())
     }
-}
 
-/// Joins what the model said and called, without its reasoning; `None` where nothing is left.
-fn assistant(parts: &[AnswerPart<'_>]) -> Result<Option<Assistant>, Error> {
-    let mut assistant = Assistant { role: "assistant", content: String::new(), tool_calls: Vec::new() };
-    for part in parts {
-        match part {
-            AnswerPart::Response(response) => match &response.content {
-                ResponseContent::Message(text) => assistant.content.push_str(text),
-                ResponseContent::Reasoning(_) => {}
+    fn write_block(
+        &mut self,
+        turn: usize,
+        call: &ToolCallRequest,
+        block: &StoredBlock,
+        parts: &mut Parts<'_>,
+    ) -> Result<(), Error> {
+        let text = match shown::load_block(call, block, self.contents)? {
+            Block::Text(text) => text,
+            Block::Binary(binary) => match self.kind(&binary).filter(|_| self.shows_binary_results()) {
+                Some(kind) => return parts.binary(|out| write_binary_part(kind, &binary, out)),
+                None => self.set_aside(turn, call, &binary)?.into(),
             },
-            AnswerPart::Call(call) => assistant.tool_calls.push(wire_call(call)?),
+        };
+        if text.is_empty() { Ok(()) } else { parts.text(|out| out.push(&text)) }
+    }
+
+    fn shows_binary_results(&self) -> bool {
+        match self.dialect {
+            Dialect::Generic => false,
+            Dialect::OpenRouter => self.capabilities.binary_results,
         }
     }
-    let is_empty = assistant.content.is_empty() && assistant.tool_calls.is_empty();
-    Ok((!is_empty).then_some(assistant))
+
+    /// Puts binary content of a result aside for the message after the results, or notes that the model
+    /// does not take it; returns the line that stands for it in the result.
+    fn set_aside(
+        &mut self,
+        turn: usize,
+        call: &ToolCallRequest,
+        binary: &Binary<'_>,
+    ) -> Result<String, Error> {
+        let Binary { subject, mime, bytes } = binary;
+        let size = bytes.len();
+        let Some(kind) = self.kind(binary) else {
+            let reason = self.leave_out(turn, binary);
+            return Ok(format!("[{subject} is not shown: {reason}; {size} bytes]"));
+        };
+        let id = if call.id.is_empty() { String::new() } else { format!(" ({})", call.id) };
+        if !self.moved.is_empty() {
+            self.moved.push(b',');
+        }
+        let label = format!("{subject}, returned by the call of `{}`{id}:", call.name);
+        write_text_part(&mut self.moved, |out| out.push(&label))?;
+        self.moved.push(b',');
+        write_binary_part(kind, binary, &mut self.moved)?;
+        Ok(format!("[{subject} is in the next message: {mime}; {size} bytes]"))
+    }
+
+    /// Writes what was put aside as a message from the person.
+    fn write_moved(&mut self, out: &mut dyn Write) -> Result<(), Error> {
+        if self.moved.is_empty() {
+            return Ok(());
+        }
+        self.begin_user(out)?;
+        out.write_all(br#"{"role":"user","content":["#)?;
+        out.write_all(&std::mem::take(&mut self.moved))?;
+        Ok(out.write_all(b"]}")?)
+    }
+
+    /// Returns what part shows the model this content; `None` where it does not take it.
+    fn kind(&self, binary: &Binary<'_>) -> Option<Kind> {
+        match &*binary.mime {
+            PDF if self.capabilities.pdf => Some(Kind::Pdf),
+            mime if self.capabilities.images && IMAGES.contains(&mime) => Some(Kind::Image),
+            _ => None,
+        }
+    }
+
+    /// Notes content that the model is not shown, and returns why.
+    fn leave_out(&mut self, turn: usize, binary: &Binary<'_>) -> String {
+        let reason = format!("this model does not take {}", binary.mime);
+        let (subject, bytes) = (binary.subject.clone(), binary.bytes.len() as u64);
+        self.notes.push(Note { turn, subject, reason: reason.clone(), bytes });
+        reason
+    }
+
+    /// Joins what the model said and called, with its reasoning where that goes back; `None` where there
+    /// are neither words nor calls.
+    fn assistant<'a>(&self, parts: &[AnswerPart<'a>]) -> Result<Option<Assistant<'a>>, Error> {
+        let mut assistant = Assistant {
+            role: "assistant",
+            content: String::new(),
+            reasoning_details: Vec::new(),
+            tool_calls: Vec::new(),
+        };
+        for part in parts {
+            match *part {
+                AnswerPart::Response(response) => {
+                    assistant.reasoning_details.extend(self.reasoning_details(response));
+                    if let ResponseContent::Message(text) = &response.content {
+                        assistant.content.push_str(text);
+                    }
+                }
+                AnswerPart::Call(call) => assistant.tool_calls.push(wire_call(call)?),
+            }
+        }
+        let is_empty = assistant.content.is_empty() && assistant.tool_calls.is_empty();
+        Ok((!is_empty).then_some(assistant))
+    }
+
+    /// Returns the reasoning that came with a part of an answer, if this is the model that made it.
+    fn reasoning_details<'a>(&self, response: &'a ChatResponse) -> &'a [Value] {
+        let is_replayed =
+            self.dialect == Dialect::OpenRouter && response.metadata.get("model") == Some(&self.label.into());
+        let details = response.metadata.get(REASONING_DETAILS).filter(|_| is_replayed);
+        details.and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    }
 }
 
 fn wire_call(call: &ToolCallRequest) -> Result<Call, Error> {
@@ -326,26 +408,16 @@ fn wire_call(call: &ToolCallRequest) -> Result<Call, Error> {
     })
 }
 
-fn write_text_part(
-    out: &mut dyn Write,
-    fill: impl FnOnce(&mut JsonText<'_>) -> io::Result<()>,
-) -> Result<(), Error> {
-    out.write_all(br#"{"type":"text","text":"#)?;
-    write_string(out, fill)?;
-    Ok(out.write_all(b"}")?)
-}
-
-fn write_image_part(mime: &str, bytes: &[u8], out: &mut dyn Write) -> Result<(), Error> {
-    out.write_all(br#"{"type":"image_url","image_url":{"url":"#)?;
-    write_data_url(mime, bytes, out)?;
-    Ok(out.write_all(b"}}")?)
-}
-
-fn write_file_part(resource: &Snapshot, bytes: &[u8], out: &mut dyn Write) -> Result<(), Error> {
-    out.write_all(br#"{"type":"file","file":{"filename":"#)?;
-    write_json(&file_name(resource), out)?;
-    out.write_all(br#","file_data":"#)?;
-    write_data_url(PDF, bytes, out)?;
+fn write_binary_part(kind: Kind, binary: &Binary<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    match kind {
+        Kind::Image => out.write_all(br#"{"type":"image_url","image_url":{"url":"#)?,
+        Kind::Pdf => {
+            out.write_all(br#"{"type":"file","file":{"filename":"#)?;
+            write_json(&filename(&binary.subject), out)?;
+            out.write_all(br#","file_data":"#)?;
+        }
+    }
+    write_data_url(&binary.mime, &binary.bytes, out)?;
     Ok(out.write_all(b"}}")?)
 }
 

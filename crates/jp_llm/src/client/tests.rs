@@ -267,3 +267,17 @@ fn dropped_answer_ends_the_connection() {
         assert_eq!(response.next().await.unwrap(), Some(StreamEvent::Text("x".to_owned())));
     });
 }
+
+#[test]
+fn ollama_answers_in_lines() {
+    let lines = "{\"message\":{\"content\":\"Hi\"},\"done\":false}\n{\"done\":true}\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
+    let server = testing::Server::new(vec![Reply::raw(format!("{head}{lines}")), Reply::words(&["no"])]);
+    let endpoint = || Endpoint::new("ollama", BaseUrl::parse(server.url()).unwrap(), "m");
+    assert_eq!(exchange(endpoint()).words, "Hi");
+    let received = &server.received()[0];
+    assert!(received.head.starts_with("post /api/chat "), "{}", received.head);
+    assert!(received.head.contains("accept: application/x-ndjson"), "{}", received.head);
+    let error = exchange(endpoint()).error;
+    assert!(error.contains("it is text/event-stream, not application/x-ndjson"), "{error}");
+}

@@ -82,7 +82,17 @@ fn stop(reason: &str) -> String {
 
 #[test]
 fn stream_gives_its_events_in_order() {
-    insta::assert_snapshot!(outline(STREAM).join("\n"), @"");
+    insta::assert_snapshot!(outline(STREAM).join("\n"), @r#"
+    reasoning Hm…
+    end {"signature":"EqQBCg=="}
+    end {"redacted_thinking":"Emw="}
+    text Let me 
+    text löök.
+    call a:read {"z":1,"a":2} {}
+    call b:list {"whole":true} {}
+    {"model":"","input":118,"cached_read":100,"cached_write":5,"output":42,"reasoning":9}
+    ToolCalls
+    "#);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 use jp_conversation::{ChatRequest, EventKind, view::thread};
-use jp_resource::{BlobRef, Encoding, Resource, ResourceContent};
-use jp_tool::ContentBlock;
+use jp_resource::{BlobRef, Encoding, Payload, Resource, ResourceContent};
+use jp_tool::{ContentBlock, Media};
 use proptest::prelude::*;
+use serde_json::json;
 
 use super::*;
 use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
@@ -19,20 +20,32 @@ const NOTHING: Capabilities = Capabilities {
 };
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {
+    encoded_for(Dialect::Generic, "p/m", kinds, capabilities)
+}
+
+fn encoded_for(
+    dialect: Dialect,
+    label: &str,
+    kinds: Vec<EventKind>,
+    capabilities: Capabilities,
+) -> (String, Vec<String>) {
     let mut store = Store::default();
     let stream = stream(kinds, &mut store);
     let thread = thread(&stream);
-    let request = Request { system: Some("You are jp."), capabilities, ..Request::new("p/m", &thread) };
+    let request = Request { system: Some("You are jp."), capabilities, ..Request::new(label, &thread) };
     let mut out = Vec::new();
-    let notes = encode(&request, &mut store, &mut out).unwrap();
+    let notes = encode(dialect, &request, &mut store, &mut out).unwrap();
     assert_eq!(store.asked, thread.blobs(), "payloads are asked for in the thread's order");
     (String::from_utf8(out).unwrap(), notes.iter().map(Note::to_string).collect())
 }
 
 /// The messages, one a line.
 fn messages(kinds: Vec<EventKind>, capabilities: Capabilities) -> String {
-    let (json, _) = encoded(kinds, capabilities);
-    let body: Value = serde_json::from_str(&json).unwrap();
+    lines(&encoded(kinds, capabilities).0)
+}
+
+fn lines(json: &str) -> String {
+    let body: Value = serde_json::from_str(json).unwrap();
     let messages = body["messages"].as_array().unwrap();
     messages.iter().skip(1).map(|message| format!("{message}\n")).collect()
 }
@@ -113,16 +126,158 @@ fn tool_calls_and_results_are_text() {
     insta::assert_snapshot!(messages(kinds.clone(), ALL), @r#"
     {"role":"user","content":"Go"}
     {"role":"assistant","content":"I look now.","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"1","content":"Found:\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a.png is not shown: results of tools are text, this is image/png; 4 bytes]\n[a result of `read` is not shown: results of tools are text, this is audio/wav; 2 bytes]"}
+    {"role":"tool","tool_call_id":"1","content":"Found:\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a.png is in the next message: image/png; 4 bytes]\n[a result of `read` is not shown: this model does not take audio/wav; 2 bytes]"}
     {"role":"tool","tool_call_id":"","content":"The tool reported an error:\nno \"such\" file"}
+    {"role":"user","content":[{"type":"text","text":"a.png, returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"assistant","content":"No answer: the request was interrupted."}
     {"role":"user","content":"Go on"}
     {"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
     {"role":"tool","tool_call_id":"1","content":"No result: the call was interrupted before the tool answered."}
     "#);
-    insta::assert_snapshot!(encoded(kinds, ALL).1.join("\n"), @r#"
-    a.png is not shown: results of tools are text, this is image/png (4 bytes)
-    a result of `read` is not shown: results of tools are text, this is audio/wav (2 bytes)
+    insta::assert_snapshot!(encoded(kinds, ALL).1.join("\n"), @r#"a result of `read` is not shown: this model does not take audio/wav (2 bytes)"#);
+}
+
+#[test]
+fn binaries_of_results_follow_the_round_and_turns_alternate() {
+    let kinds = vec![
+        request("Go", vec![]),
+        call("1"),
+        call(""),
+        result("1", false, vec![shot("a.png"), ContentBlock::text("text")]),
+        result(
+            "",
+            false,
+            vec![shot("b.png"), ContentBlock::resource(binary("c.pdf", "application/pdf", b"%PDF-"))],
+        ),
+        call("2"),
+        result("2", false, vec![shot("d.png")]),
+        request("Go on", vec![]),
+        thought("only reasoning"),
+        request("Go on", vec![]),
+    ];
+    insta::assert_snapshot!(messages(kinds.clone(), ALL), @r#"
+    {"role":"user","content":"Go"}
+    {"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"1","content":"[a.png is in the next message: image/png; 4 bytes]\ntext"}
+    {"role":"tool","tool_call_id":"","content":"[b.png is in the next message: image/png; 4 bytes]\n[c.pdf is in the next message: application/pdf; 5 bytes]"}
+    {"role":"user","content":[{"type":"text","text":"a.png, returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"b.png, returned by the call of `read`:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"c.pdf, returned by the call of `read`:"},{"type":"file","file":{"filename":"c.pdf","file_data":"data:application/pdf;base64,JVBERi0="}}]}
+    {"role":"assistant","content":"","tool_calls":[{"id":"2","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"2","content":"[d.png is in the next message: image/png; 4 bytes]"}
+    {"role":"user","content":[{"type":"text","text":"d.png, returned by the call of `read` (2):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"assistant","content":"No answer: the request was interrupted."}
+    {"role":"user","content":"Go on"}
+    {"role":"assistant","content":"No answer: the request was interrupted."}
+    {"role":"user","content":"Go on"}
     "#);
+    insta::assert_snapshot!(encoded(kinds, TEXT_ONLY).1.join("\n"), @r#"
+    a.png is not shown: this model does not take image/png (4 bytes)
+    b.png is not shown: this model does not take image/png (4 bytes)
+    c.pdf is not shown: this model does not take application/pdf (5 bytes)
+    d.png is not shown: this model does not take image/png (4 bytes)
+    "#);
+}
+
+const OPENROUTER: Capabilities = Capabilities { binary_results: true, ..ALL };
+
+fn details(model: &str, kind: EventKind, data: &str) -> EventKind {
+    let EventKind::ChatResponse(mut response) = kind else { unreachable!() };
+    response.metadata.insert("model".to_owned(), model.into());
+    response
+        .metadata
+        .insert(REASONING_DETAILS.to_owned(), json!([{"type": "reasoning.encrypted", "data": data}]));
+    EventKind::ChatResponse(response)
+}
+
+fn shot(name: &str) -> ContentBlock {
+    ContentBlock::resource(binary(name, "image/png", b"\x89PNG"))
+}
+
+fn session() -> Vec<EventKind> {
+    let blocks = vec![
+        ContentBlock::text("Found:"),
+        ContentBlock::text(""),
+        ContentBlock::resource(binary("a.png", "image/png", b"\x89PNG")),
+        ContentBlock::resource(binary("a.zip", "application/zip", b"PK")),
+    ];
+    vec![
+        request("Hi", vec![text("file:///a", "a"), binary("a.png", "image/png", b"\x89PNG")]),
+        details("openrouter/anthropic/m", thought("hm"), "mine"),
+        details("openrouter/other/m", thought("hm"), "another's"),
+        details("openrouter/anthropic/m", said("I look."), "late"),
+        call("1"),
+        call("2"),
+        result("1", false, blocks),
+        result("2", true, vec![]),
+        said("Done."),
+        request("Next", vec![]),
+        call("3"),
+        result("3", false, vec![ContentBlock::text("three")]),
+        call("4"),
+        result("4", false, vec![ContentBlock::text("four"), shot("b.png"), shot("c.png")]),
+        call("5"),
+        result("5", false, vec![]),
+        call("6"),
+        result("6", false, vec![shot("d.png"), ContentBlock::text("six"), shot("e.png")]),
+    ]
+}
+
+#[test]
+fn openrouter_gets_marks_reasoning_and_parts_in_results() {
+    let (json, _) = encoded_for(Dialect::OpenRouter, "openrouter/anthropic/m", session(), OPENROUTER);
+    insta::assert_snapshot!(lines(&json), @r#"
+    {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"<resource uri=\"file:///a\">\na\n</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"assistant","content":"I look.","reasoning_details":[{"type":"reasoning.encrypted","data":"mine"},{"type":"reasoning.encrypted","data":"late"}],"tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"2","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"Found:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"[a.zip is not shown: this model does not take application/zip; 2 bytes]"}]}
+    {"role":"tool","tool_call_id":"2","content":[{"type":"text","text":"The tool reported an error:"}]}
+    {"role":"assistant","content":"Done."}
+    {"role":"user","content":[{"type":"text","text":"Next","cache_control":{"type":"ephemeral"}}]}
+    {"role":"assistant","content":"","tool_calls":[{"id":"3","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"3","content":[{"type":"text","text":"three"}]}
+    {"role":"assistant","content":"","tool_calls":[{"id":"4","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"4","content":[{"type":"text","text":"four"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"assistant","content":"","tool_calls":[{"id":"5","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"5","content":""}
+    {"role":"assistant","content":"","tool_calls":[{"id":"6","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"6","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"six","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    "#);
+}
+
+#[test]
+fn openrouter_gets_no_marks_for_models_that_cache_by_themselves() {
+    let (json, _) = encoded_for(Dialect::OpenRouter, "openrouter/google/m", session(), ALL);
+    insta::assert_snapshot!(lines(&json), @r#"
+    {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"<resource uri=\"file:///a\">\na\n</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"assistant","content":"I look.","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"2","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"1","content":"Found:\n[a.png is in the next message: image/png; 4 bytes]\n[a.zip is not shown: this model does not take application/zip; 2 bytes]"}
+    {"role":"tool","tool_call_id":"2","content":"The tool reported an error:\n"}
+    {"role":"user","content":[{"type":"text","text":"a.png, returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"assistant","content":"Done."}
+    {"role":"user","content":"Next"}
+    {"role":"assistant","content":"","tool_calls":[{"id":"3","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"3","content":"three"}
+    {"role":"assistant","content":"","tool_calls":[{"id":"4","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"4","content":"four\n[b.png is in the next message: image/png; 4 bytes]\n[c.png is in the next message: image/png; 4 bytes]"}
+    {"role":"user","content":[{"type":"text","text":"b.png, returned by the call of `read` (4):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"c.png, returned by the call of `read` (4):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"assistant","content":"","tool_calls":[{"id":"5","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"5","content":""}
+    {"role":"assistant","content":"","tool_calls":[{"id":"6","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
+    {"role":"tool","tool_call_id":"6","content":"[d.png is in the next message: image/png; 4 bytes]\nsix\n[e.png is in the next message: image/png; 4 bytes]"}
+    {"role":"user","content":[{"type":"text","text":"d.png, returned by the call of `read` (6):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"e.png, returned by the call of `read` (6):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    "#);
+}
+
+#[test]
+fn openrouter_is_told_the_limit_and_the_conversation() {
+    let stream = stream(vec![request("Hi", vec![])], &mut Store::default());
+    let thread = thread(&stream);
+    let mut out = Vec::new();
+    let request = Request {
+        max_output: Some(9),
+        cache_key: Some("key"),
+        ..Request::new("openrouter/google/m", &thread)
+    };
+    encode(Dialect::OpenRouter, &request, &mut Store::default(), &mut out).unwrap();
+    insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r#"{"model":"google/m","stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":9,"prompt_cache_key":"key","session_id":"key","messages":[{"role":"user","content":"Hi"}]}"#);
 }
 
 #[test]
@@ -130,7 +285,7 @@ fn missing_payload_names_what_it_belongs_to() {
     let stream = stream(vec![request("See", vec![text("file:///a", "x")])], &mut Store::default());
     let thread = thread(&stream);
     let request = Request { capabilities: ALL, ..Request::new("p/m", &thread) };
-    let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
+    let error = encode(Dialect::Generic, &request, &mut Store::default(), &mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "load file:///a for the request");
     assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "no such blob");
 }
@@ -146,7 +301,10 @@ fn payload_that_is_not_text_is_an_error() {
     store.bytes.insert(blob, b"\xff".to_vec());
     let thread = thread(&stream);
     let request = Request { capabilities: ALL, ..Request::new("p/m", &thread) };
-    assert!(matches!(encode(&request, &mut store, &mut Vec::new()), Err(Error::Load { .. })));
+    assert!(matches!(
+        encode(Dialect::Generic, &request, &mut store, &mut Vec::new()),
+        Err(Error::Load { .. })
+    ));
 }
 
 /// Cuts the body down to what it says of the history.
@@ -177,4 +335,38 @@ proptest! {
             prop_assert!(history(&pair[1]).starts_with(history(&pair[0])), "{}\n{}", pair[0], pair[1]);
         }
     }
+
+    #[test]
+    fn openrouter_history_is_a_prefix_but_for_the_marks(
+        steps in any_steps(),
+        binary_results in any::<bool>(),
+        label in prop::sample::select(vec!["openrouter/anthropic/m", "openrouter/google/m"]),
+    ) {
+        let capabilities = Capabilities { binary_results, ..ALL };
+        let encode = |end: usize| {
+            encoded_for(Dialect::OpenRouter, label, steps[..end].concat(), capabilities).0
+        };
+        let asks = |index: &usize| !matches!(steps[*index].last(), None | Some(EventKind::ChatResponse(_)));
+        let ends = (0..steps.len()).filter(asks).map(|index| index + 1);
+        let bodies: Vec<String> = ends.map(encode).collect();
+        for body in &bodies {
+            prop_assert!(serde_json::from_str::<Value>(body).is_ok(), "{}", body);
+            prop_assert!(body.matches(MARK).count() <= 4, "{}", body);
+        }
+        let bodies: Vec<String> = bodies.iter().map(|body| body.replace(MARK, "")).collect();
+        for pair in bodies.windows(2) {
+            prop_assert!(history(&pair[1]).starts_with(history(&pair[0])), "{}\n{}", pair[0], pair[1]);
+        }
+    }
+
+    #[test]
+    fn nobody_speaks_twice_in_a_row(steps in any_steps()) {
+        let body: Value = serde_json::from_str(&encoded(steps.concat(), ALL).0).unwrap();
+        let messages = body["messages"].as_array().unwrap();
+        let is_user = |message: &Value| message["role"] == "user";
+        prop_assert!(!messages.windows(2).any(|pair| pair.iter().all(is_user)), "{}", body);
+    }
 }
+
+/// What moves with the conversation, as it is written.
+const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;

@@ -1,0 +1,96 @@
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::Dialect;
+use crate::{Request, Tool};
+
+/// What stands before the messages.
+#[derive(Serialize)]
+pub(super) struct Head<'a> {
+    model: &'a str,
+    stream: bool,
+    stream_options: StreamOptions,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_cache_key: Option<&'a str>,
+    /// What OpenRouter chooses the same server by, for its cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<WireTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<ResponseFormat<'a>>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+/// A tool as Chat Completions and Ollama want it.
+#[derive(Serialize)]
+pub(crate) struct WireTool<'a> {
+    r#type: &'static str,
+    function: WireFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct WireFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a Map<String, Value>,
+}
+
+#[derive(Serialize)]
+struct ResponseFormat<'a> {
+    r#type: &'static str,
+    json_schema: JsonSchema<'a>,
+}
+
+#[derive(Serialize)]
+struct JsonSchema<'a> {
+    name: &'static str,
+    schema: &'a Map<String, Value>,
+}
+
+impl<'a> From<&'a Tool> for WireTool<'a> {
+    fn from(tool: &'a Tool) -> Self {
+        let Tool { name, description, parameters } = tool;
+        Self { r#type: "function", function: WireFunction { name, description, parameters } }
+    }
+}
+
+/// Returns what stands before the messages of a request.
+pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> Head<'a> {
+    let schema = request.newest().and_then(|newest| newest.schema.as_ref());
+    let response_format = schema.map(|schema| ResponseFormat {
+        r#type: "json_schema",
+        json_schema: JsonSchema { name: "answer", schema },
+    });
+    let head = Head {
+        model: request.model,
+        stream: true,
+        stream_options: StreamOptions { include_usage: true },
+        max_tokens: None,
+        max_completion_tokens: None,
+        prompt_cache_key: None,
+        session_id: None,
+        tools: request.tools.iter().map(WireTool::from).collect(),
+        response_format,
+    };
+    match dialect {
+        Dialect::Generic => Head { max_tokens: request.max_output, ..head },
+        Dialect::OpenRouter => Head {
+            max_completion_tokens: request.max_output,
+            prompt_cache_key: request.cache_key,
+            session_id: request.cache_key.filter(|key| key.len() <= SESSION_ID_BYTES),
+            ..head
+        },
+    }
+}
+
+/// How long OpenRouter lets a session's name be.
+const SESSION_ID_BYTES: usize = 256;

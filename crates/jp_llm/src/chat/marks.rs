@@ -1,0 +1,48 @@
+use jp_conversation::view::Message;
+
+use super::Dialect;
+use crate::Request;
+
+/// Which messages end with a cache mark.
+///
+/// They are the last message of this request, the last of the request before, so that what that one stored is
+/// found however many calls lie between, and the person's newest. With the mark on the system prompt they are
+/// the four that Anthropic allows.
+pub(super) struct Marks {
+    are_wanted: bool,
+    at: Vec<usize>,
+}
+
+impl Marks {
+    pub(super) fn new(dialect: Dialect, request: &Request<'_>) -> Self {
+        let are_wanted = match dialect {
+            Dialect::Generic => false,
+            Dialect::OpenRouter => caches_by_marks(request.model),
+        };
+        Self { are_wanted, at: places(&request.thread.messages) }
+    }
+
+    /// Returns whether the model's provider wants any, wherever they are.
+    pub(super) fn are_wanted(&self) -> bool {
+        self.are_wanted
+    }
+
+    /// Returns whether the message of this index has one.
+    pub(super) fn is_at(&self, index: usize) -> bool {
+        self.are_wanted && self.at.contains(&index)
+    }
+}
+
+/// Returns whether a model that OpenRouter serves caches nothing without marks; the others do by themselves.
+fn caches_by_marks(model: &str) -> bool {
+    let vendor = model.trim_start_matches('~').split('/').next();
+    matches!(vendor, Some("anthropic" | "qwen"))
+}
+
+fn places(messages: &[Message<'_>]) -> Vec<usize> {
+    let asks = |message: &Message<'_>| matches!(message, Message::User { .. } | Message::Tool { .. });
+    let ends_request =
+        |index: &usize| asks(&messages[*index]) && messages.get(index + 1).is_none_or(|next| !asks(next));
+    let newest = messages.iter().rposition(|message| matches!(message, Message::User { .. }));
+    (0..messages.len()).rev().filter(ends_request).take(2).chain(newest).collect()
+}

@@ -1,0 +1,145 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const STREAM: &str = concat!(
+    "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"Hm\"},\"done\":false}\n",
+    "{\"message\":{\"content\":\"\",\"thinking\":\"…\"},\"unknown\":{}}\r\n",
+    "\n",
+    "{\"message\":{\"content\":\"Let me \"}}\n",
+    "{\"message\":{\"content\":\"löök.\",\"logprobs\":[]}}\n",
+    "{\"message\":{\"content\":\"\",\"tool_calls\":[{\"id\":\"call_x\",\"function\":{\"index\":0,\"name\":\"read\",\"arguments\":{\"z\":1,\"a\":\"x\"}}},{\"function\":{\"name\":\"list\",\"arguments\":{}}}]}}\n",
+    "{\"message\":{\"tool_calls\":[{\"function\":{\"name\":\"odd\",\"arguments\":\"{\"}},{}]}}\n",
+    "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"total_duration\":5,\"prompt_eval_count\":41,\"eval_count\":7}\n",
+);
+
+fn decode(chunks: &[&[u8]]) -> (Vec<StreamEvent>, Result<(), String>) {
+    let mut decoder = decoder();
+    let mut events = VecDeque::new();
+    let mut result = Ok(());
+    for chunk in chunks {
+        result = result.and_then(|()| decoder.push(chunk, &mut events));
+    }
+    let result = result.and_then(|()| decoder.finish(&mut events));
+    (events.into(), result.map_err(|fault| fault.to_string()))
+}
+
+fn outline(stream: &str) -> Vec<String> {
+    let (events, result) = decode(&[stream.as_bytes()]);
+    let line = |event| match event {
+        StreamEvent::Text(text) => format!("text {text}"),
+        StreamEvent::Reasoning(text) => format!("reasoning {text}"),
+        StreamEvent::EndPart(metadata) => format!("end {}", Value::Object(metadata)),
+        StreamEvent::ToolCall(call) => {
+            let [arguments, metadata] = [call.arguments, call.metadata].map(Value::Object);
+            format!("call {}:{} {arguments} {metadata}", call.id, call.name)
+        }
+        StreamEvent::Usage(usage) => serde_json::to_string(&usage).unwrap(),
+        StreamEvent::Finish(reason) => format!("{reason:?}"),
+    };
+    events.into_iter().map(line).chain(result.err()).collect()
+}
+
+#[test]
+fn stream_gives_its_events_in_order() {
+    insta::assert_snapshot!(outline(STREAM).join("\n"), @r#"
+    reasoning Hm
+    reasoning …
+    end {"thinking":true}
+    text Let me 
+    text löök.
+    call call_x:read {"z":1,"a":"x"} {}
+    call call_1:list {} {}
+    call call_2:odd {} {"invalid_arguments":"{"}
+    call call_3: {} {}
+    {"model":"","input":41,"output":7}
+    ToolCalls
+    "#);
+}
+
+#[test]
+fn every_single_cut_gives_the_same_events() {
+    let whole = decode(&[STREAM.as_bytes()]);
+    for cut in 0..STREAM.len() {
+        let (left, right) = STREAM.as_bytes().split_at(cut);
+        assert_eq!(decode(&[left, right]), whole, "{cut}");
+    }
+    let bytes: Vec<&[u8]> = STREAM.as_bytes().chunks(1).collect();
+    assert_eq!(decode(&bytes), whole);
+}
+
+#[test]
+fn recorded_stream_survives_every_single_cut() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/provider-examples/ollama.ndjson");
+    let Ok(stream) = std::fs::read(path) else {
+        println!("skipped: no {path}");
+        return;
+    };
+    let whole = decode(&[&stream]);
+    // Reasoning and its end, words, a call, usage, the end.
+    assert!(whole.1.is_ok() && whole.0.len() == 6, "{whole:?}");
+    for cut in 0..stream.len() {
+        assert_eq!(decode(&[&stream[..cut], &stream[cut..]]), whole, "{cut}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_split_gives_the_same_events_and_fault(
+        parts in prop::collection::vec(prop::sample::select(vec![
+            "{\"message\":{\"content\":\"ä\"}}\n",
+            "{\"message\":{\"thinking\":\"ö\"}}\r\n",
+            "{\"message\":{\"tool_calls\":[{\"function\":{\"name\":\"f\"}}]}}\n",
+            "{\"done\":true,\"done_reason\":\"length\"}\n",
+            "{\"error\":\"no\"}\n",
+            "nonsense\n",
+            "\n",
+        ]), 0..8),
+        cuts in prop::collection::vec(0usize..400, 0..6),
+    ) {
+        let stream = parts.concat();
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
+        cuts.extend([0, stream.len()]);
+        cuts.sort_unstable();
+        let chunks: Vec<&[u8]> = cuts.windows(2).map(|pair| &stream.as_bytes()[pair[0]..pair[1]]).collect();
+        prop_assert_eq!(decode(&chunks), decode(&[stream.as_bytes()]));
+    }
+
+    #[test]
+    fn no_line_panics(line in "[\\[\\]{}:,\"a-z0-9]{0,60}") {
+        outline(&line);
+    }
+}
+
+#[test]
+fn stream_without_an_end_is_truncated_and_keeps_what_came() {
+    let begun = "{\"message\":{\"thinking\":\"half\"}}\n";
+    assert_eq!(outline(begun), ["reasoning half", "it ended before it was complete"]);
+    assert_eq!(outline(&format!("{begun}{{\"mess")), ["reasoning half", "it ended before it was complete"]);
+    assert_eq!(outline(""), ["it ended before it was complete"]);
+    let finished = format!("{begun}{{\"done\":true,\"done_reason\":\"length\"}}");
+    assert_eq!(outline(&finished), ["reasoning half", "end {\"thinking\":true}", "Length"]);
+}
+
+#[test]
+fn error_in_the_stream_keeps_what_came_and_ends_it() {
+    let begun = "{\"message\":{\"content\":\"half\"}}\n";
+    for (error, message) in [
+        (r#"{"error":"no memory\u001b[1m"}"#, "the server says: no memory[1m"),
+        (r#"{"error":{"message":"overloaded"},"status_code":503}"#, "the server says: overloaded"),
+        (r#"{"error":{"type":"odd"}}"#, r#"the server says: {"type":"odd"}"#),
+        ("<html>", "it holds what is no part of an answer: <html>"),
+    ] {
+        assert_eq!(outline(&format!("{begun}{error}\n{{\"done\":true}}\n")), ["text half", message]);
+    }
+}
+
+#[test]
+fn reasons_to_end_are_told_apart() {
+    for (reason, expected) in
+        [("\"stop\"", "Stop"), ("null", "Stop"), ("\"length\"", "Length"), ("\"load\"", "Other(\"load\")")]
+    {
+        let stream = format!("{{\"done\":true,\"done_reason\":{reason}}}\n");
+        assert_eq!(outline(&stream), [expected]);
+    }
+}
