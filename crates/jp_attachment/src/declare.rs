@@ -165,15 +165,22 @@ pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, Attach
 pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachError> {
     let place = Place { current_dir: place.root.clone(), ..place.clone() };
     let mut declared = Declared { is_trusted: false, ..parse_input(input, &place)? };
-    if declared.declaration.is_none() {
-        let (directory, pattern) = match &declared.source {
-            Source::Path(directory) => (directory, ""),
-            Source::Glob(glob) => (&glob.base, glob.pattern.as_str()),
-            _ => return Ok(declared),
-        };
-        let not_utf8 = |_| AttachError::NotUtf8 { input: input.to_owned(), path: directory.clone() };
-        declared.declaration = Some(format!("{}/{pattern}", place.external(directory).map_err(not_utf8)?));
+    if declared.declaration.is_some() {
+        return Ok(declared);
     }
+    let (directory, pattern) = match &declared.source {
+        Source::Path(directory) => (directory, ""),
+        Source::Glob(glob) => (&glob.base, glob.pattern.as_str()),
+        Source::Exclude(_) => return Ok(declared),
+        Source::Stdin => {
+            let reason = "stdin is attached with `--attach -` alone".to_owned();
+            return Err(AttachError::Malformed { input: input.to_owned(), reason });
+        }
+        // What it gives names a snapshot; what was configured is delivered with it all the same.
+        _ => return Ok(Declared { declaration: Some(input.to_owned()), ..declared }),
+    };
+    let not_utf8 = |_| AttachError::NotUtf8 { input: input.to_owned(), path: directory.clone() };
+    declared.declaration = Some(format!("{}/{pattern}", place.external(directory).map_err(not_utf8)?));
     Ok(declared)
 }
 

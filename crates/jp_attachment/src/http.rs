@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
 
-pub(crate) use self::url::redacted;
+pub use self::url::redacted;
 use self::{
     client::{Clients, Network, SystemNames},
     fetch::{Fetcher, Request},

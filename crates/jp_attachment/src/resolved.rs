@@ -53,6 +53,11 @@ pub enum Notice {
         /// What its target is attached as; none for a directory.
         uri: Option<String>,
     },
+    /// A link leads out of the workspace and was left out, as who declared it is not trusted.
+    LeftOut {
+        /// The link.
+        name: String,
+    },
     /// A link to a directory was not followed.
     DirectoryLink {
         /// The link.
@@ -145,6 +150,10 @@ impl fmt::Display for Notice {
             Self::LeavesWorkspace { name, uri: None } => {
                 write!(f, "{name:?} leads out of the workspace; its files are attached as external ones")
             }
+            Self::LeftOut { name } => write!(
+                f,
+                "{name:?} leads out of the workspace and was left out: what attaches it came with the workspace"
+            ),
             Self::DirectoryLink { name } => {
                 write!(f, "{name:?} is a link to a directory and was not followed")
             }

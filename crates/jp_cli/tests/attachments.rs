@@ -261,6 +261,46 @@ fn workspace_and_history_may_not_reach_for_files_outside() {
 }
 
 #[test]
+fn directory_of_a_workspace_or_a_history_does_not_lead_out_by_its_links() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/history.txt", "PRIVATE");
+    sandbox.write("docs/a.md", "public");
+    std::os::unix::fs::symlink(sandbox.home.join("history.txt"), sandbox.path("docs/link")).unwrap();
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    for declared in ["docs", "docs/*", "file:docs/"] {
+        sandbox.write(".jp/config.toml", format!("conversation.attachments = [\"{declared}\"]\n{config}"));
+        let run = sandbox.jp(&["q", "--new", "what?"]).succeeded();
+        assert!(
+            run.stderr.contains("\"docs/link\" leads out of the workspace and was left out"),
+            "{}",
+            run.stderr
+        );
+        assert!(last_message(&server).contains("public") && !last_message(&server).contains("PRIVATE"));
+    }
+    sandbox.write(".jp/config.toml", config);
+    sandbox.jp(&["q", "--new", "-a", "docs", "mine"]).succeeded();
+    assert!(last_message(&server).contains("PRIVATE"));
+    sandbox.jp(&["conversation", "fork", "--turns", "0"]).succeeded();
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert!(!last_message(&server).contains("PRIVATE"), "a history can be a stranger's");
+}
+
+#[test]
+fn history_does_not_loosen_what_the_person_set() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/.config/jp/config.toml", "conversation.attachment.max_bytes = '10B'\n");
+    sandbox.write("a.txt", "more than ten bytes");
+    sandbox.jp(&["q", "--new", "start"]).succeeded();
+    let path = sandbox.conversation().join("events.json");
+    let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachment":{"max_bytes":"1GB","secrets":"off"}}}}"#;
+    let text = fs::read_to_string(&path).unwrap().replacen("[\n", &format!("[\n{delta},\n"), 1);
+    fs::write(&path, text).unwrap();
+    sandbox.jp(&["q", "-a", "a.txt", "x"]).failed(1, &["the 10 that"]);
+}
+
+#[test]
 fn exclude_by_name_holds_outside_the_workspace_too() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

@@ -110,7 +110,8 @@ impl Planner<'_> {
         glob: Option<&Glob>,
     ) -> Result<Option<Given>, AttachError> {
         let (input, excludes, named) = (declared.input.as_str(), &self.excludes, &self.named);
-        let walk = Walk { input, base, glob, excludes, named, context: self.context };
+        let (context, is_trusted) = (self.context, declared.is_trusted);
+        let walk = Walk { input, base, is_trusted, glob, excludes, named, context };
         let Found { files, notices, secrets, named_secrets, .. } = walk.run()?;
         self.notices.extend(notices);
         let secrets = secrets.into_iter().filter(|name| self.secrets.insert(name.clone()));

@@ -101,8 +101,11 @@ impl fmt::Debug for Credentials {
 }
 
 /// Returns the text of a URL, well formed or not, without what may be credentials.
-pub(crate) fn redacted(text: &str) -> String {
-    match (text.split_once(':'), text.rsplit_once('@')) {
+#[must_use]
+pub fn redacted(text: &str) -> String {
+    let is_url =
+        text.contains("://") || text.get(..4).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"));
+    match (text.split_once(':').filter(|_| is_url), text.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://…@{rest}"),
         _ => text.to_owned(),
     }

@@ -4,7 +4,7 @@ mod print;
 
 use std::collections::HashMap;
 
-use jp_attachment::Declared;
+use jp_attachment::{Declared, Source};
 use jp_conversation::{
     ConfigDelta, Declaration, Delivered, Event, EventKind, Stream,
     resolution::{self, Change, Plan},
@@ -50,6 +50,14 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
         declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).names_snapshot())
     };
     let declared = parse(context, paths, &place, resolving.unavailable).map_err(without_skipping)?;
+    let has_credentials = |one: &&Declared| matches!(one.source, Source::Http { credentials: Some(_), .. });
+    if let Some(declared) = declared.iter().find(has_credentials) {
+        let input = &declared.input;
+        return Err(Failure::new(format!(
+            "the credentials of {input} are not kept, so it can't be attached later"
+        ))
+        .with_hint("`jp query --attach URL` uses them for that message."));
+    }
     let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_outside);
     let nothing = Earlier { plan: Plan::default(), configured: &Configured::default(), is_new: false };
     let attachments = resolve(context, nothing, outside, &resolving).map_err(without_skipping)?;
@@ -96,6 +104,7 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
             matches = declared.iter().filter(is_named).cloned().collect();
         }
         if matches.is_empty() {
+            let path = jp_attachment::redacted(path);
             return Err(Failure::new(format!("{path} is not attached to conversation {}", found.located.id))
                 .with_hint("`jp attachment ls` lists what is."));
         }
@@ -213,10 +222,10 @@ fn rows<'a>(stream: &'a Stream, declared: &'a [Declaration]) -> Vec<Row<'a>> {
 }
 
 /// A snapshot with its turn; 0 where no message has taken it yet.
-type Taken<'a> = (usize, &'a Snapshot);
+pub(crate) type Taken<'a> = (usize, &'a Snapshot);
 
 /// Returns what each declaration gave, in the order in which it came first.
-fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken<'_>>> {
+pub(crate) fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken<'_>>> {
     let mut newest: HashMap<&Declaration, Vec<Taken<'_>>> = HashMap::new();
     let mut places = HashMap::new();
     for (turn, resources, delivered) in deliveries(stream) {
@@ -237,10 +246,10 @@ fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken<'_>
 }
 
 /// A turn, the snapshots it delivered and the declarations that gave them.
-pub(crate) type Delivery<'a> = (usize, &'a [Snapshot], &'a [Delivered]);
+type Delivery<'a> = (usize, &'a [Snapshot], &'a [Delivered]);
 
 /// Returns what was delivered, oldest first, and what was taken by hand since, with turn 0.
-pub(crate) fn deliveries(stream: &Stream) -> Vec<Delivery<'_>> {
+fn deliveries(stream: &Stream) -> Vec<Delivery<'_>> {
     let mut turn = 0;
     let mut deliveries: Vec<Delivery<'_>> = Vec::new();
     for event in stream.events() {

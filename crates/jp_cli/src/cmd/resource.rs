@@ -106,7 +106,7 @@ fn show(context: &Context<'_>, id: Option<&str>, uri: &str, version: Option<&str
         }
         context.output.json(&document)?;
     } else {
-        context.output.bytes(&bytes)?;
+        context.output.content(&bytes)?;
     }
     Ok(Code::Done)
 }

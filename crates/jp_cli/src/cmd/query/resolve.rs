@@ -1,6 +1,7 @@
 //! From what was declared to snapshots.
 
 use std::{
+    collections::HashSet,
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::mpsc,
     time::Duration,
@@ -77,9 +78,9 @@ pub(crate) fn resolve(
     let has_files = wanted.iter().any(|one| matches!(one.source, Source::Path(_) | Source::Glob(_)));
     let excludes = earlier.plan.excludes.iter().filter(|declaration| !typed.contains(declaration));
     let excludes = excludes.filter(|_| has_files);
-    let excludes =
-        excludes.filter_map(|declaration| parse_stored(declaration.as_str(), resolving.place).ok());
-    let declared: Vec<_> = excludes.chain(wanted).collect();
+    let excludes = excludes.map(|declaration| parse_stored(declaration.as_str(), resolving.place));
+    let excludes = excludes.collect::<Result<Vec<_>, _>>().map_err(explicit_failure)?;
+    let declared: Vec<_> = excludes.into_iter().chain(wanted).collect();
     let resolved = if declared.is_empty() {
         Resolved::default()
     } else {
@@ -206,16 +207,19 @@ fn parse_earlier(
 /// A program is run only if the person made the declaration themself, agrees now, or said `--yes`.
 fn agreed(context: &Context<'_>, declared: Declared, place: &Place) -> Result<Option<Declared>, Failure> {
     let text = declared.declaration.as_deref().unwrap_or(&declared.input);
-    let is_trusted = declared.is_trusted || context.workspace.trust().contains(text);
+    let matters = matters_to_trust(&declared, place);
+    let is_trusted = declared.is_trusted || (matters && context.workspace.trust().contains(text));
     let declared = Declared { is_trusted, ..declared };
     let Source::Command(line) = &declared.source else { return Ok(Some(declared)) };
     if is_trusted {
         return Ok(Some(declared));
     }
-    let line = line.name();
+    if context.global.yes {
+        return Ok(Some(Declared { is_trusted: true, ..declared }));
+    }
+    let line = shown(&line.name());
     let question = format!("The workspace or its history attaches the output of `{line}`. Run it?");
-    let is_agreed = if context.global.yes { Some(true) } else { context.output.confirm(&question) };
-    if !is_agreed.ok_or_else(|| unasked(&line))? {
+    if !context.output.confirm(&question).ok_or_else(|| unasked(&line))? {
         context.output.warn(&format!("the output of `{line}` is left out"));
         context.output.hint("`jp attachment rm` detaches it from the conversation.");
         return Ok(None);
@@ -225,16 +229,35 @@ fn agreed(context: &Context<'_>, declared: Declared, place: &Place) -> Result<Op
     Ok(Some(declared))
 }
 
+/// Returns a command line as a question may show it: on one line, with nothing in it that is not seen.
+fn shown(line: &str) -> String {
+    const SHOWN: usize = 300;
+    let visible = |character: char| match character {
+        ' ' => " ".to_owned(),
+        character if character.is_ascii_graphic() || character.is_alphanumeric() => character.to_string(),
+        character => character.escape_unicode().to_string(),
+    };
+    let text: String = line.chars().take(SHOWN).map(visible).collect();
+    match line.chars().count() {
+        count if count > SHOWN => format!("{text}… ({} more characters)", count - SHOWN),
+        _ => text,
+    }
+}
+
 fn unasked(line: &str) -> Failure {
     let reason = "the workspace or its history asks for it, and there is no terminal to ask you on";
     Failure::new(format!("failed to attach the output of `{line}`: {reason}")).with_hint("`--yes` runs it.")
 }
 
+/// Returns whether it makes a difference who made a declaration.
+fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
+    matches!(declared.source.reach(place), Reach::Network | Reach::Program)
+}
+
 /// Remembers declarations that are the person's own, where that makes a difference another time.
 pub(crate) fn remember(context: &Context<'_>, declared: &[Declared], place: &Place) {
-    let matters =
-        |declared: &&Declared| matches!(declared.source.reach(place), Reach::Network | Reach::Program);
-    let declarations = declared.iter().filter(matters).filter_map(|one| one.declaration.as_deref());
+    let matter = declared.iter().filter(|one| matters_to_trust(one, place));
+    let declarations = matter.filter_map(|one| one.declaration.as_deref());
     if let Err(error) = context.workspace.trust().add(declarations) {
         context.output.detail(&format!("what was agreed to was not remembered: {error}"));
     }
@@ -287,7 +310,13 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, plan: Plan) -> Attachm
         snapshots: resolved.resources.into_iter().map(Snapshot::from).collect(),
         delivered: resolved.delivered.into_iter().map(delivered).collect(),
     };
+    let resolved: HashSet<Declaration> =
+        attachments.delivered.iter().map(|delivered| delivered.declaration.clone()).collect();
     for (declaration, snapshots) in plan.copies {
+        // It was found after all: what was kept of it is older.
+        if resolved.contains(&declaration) {
+            continue;
+        }
         let first = attachments.snapshots.len();
         let resources = (first..first + snapshots.len()).collect();
         attachments.delivered.push(Delivered { declaration, resources });
