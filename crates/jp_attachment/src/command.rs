@@ -67,8 +67,11 @@ fn attach(
     command.args(line.arguments()).current_dir(root);
     let failed = |source| AttachError::Command { input: declared.input.clone(), source };
     let output = run_within(command, is_moot, context)?.map_err(failed)?;
-    let notices = notices(line, &output);
+    let mut notices = notices(line, &output);
     let resource = content::resource(line, output);
+    if resource.formatted.is_some() {
+        notices.push(Notice::Garbled { name: line.name(), charset: "UTF-8".to_owned() });
+    }
     let limit = context.limits.max_bytes;
     if resource.content.as_bytes().len() as u64 > limit {
         return Err(failed(CommandError::TooLong { limit }));
@@ -96,5 +99,7 @@ fn notices(line: &CommandLine, output: &Output) -> Vec<Notice> {
     let name = || line.name();
     let is_empty = output.status == 0 && output.stdout.is_empty() && output.stderr.is_empty();
     let empty = is_empty.then(|| Notice::EmptyOutput { name: name() });
-    empty.into_iter().chain(output.was_held.then(|| Notice::HeldOutput { name: name() })).collect()
+    let failed = (output.status != 0).then(|| Notice::ExitStatus { name: name(), status: output.status });
+    let held = output.was_held.then(|| Notice::HeldOutput { name: name() });
+    [empty, failed, held].into_iter().flatten().collect()
 }

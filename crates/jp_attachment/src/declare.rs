@@ -9,7 +9,7 @@ use std::{
 
 use self::reading::{Query, Reading, exists, from_native, resolved_as_far_as_possible, split_query};
 use crate::{
-    AttachError, BearUri, CommandLine, Credentials, Exclude, Glob, HttpUrl, McpUri, Place, Scheme,
+    AttachError, BearUri, CommandLine, Credentials, Exclude, Glob, HttpUrl, McpUri, Place, Scheme, data,
     glob::has_wildcard,
 };
 
@@ -190,6 +190,16 @@ pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachEr
 pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
     let mut declarations = vec![input.to_owned()];
     declarations.extend(parse_input(input, place).ok().and_then(|declared| declared.declaration));
+    match parse_input(input, place).map(|declared| declared.source) {
+        Ok(Source::Data(url)) => declarations.extend(data::uri(&url)),
+        Ok(Source::Glob(glob)) if place.relative(&glob.base).is_none() => {
+            let files = files_below(&glob.base).into_iter();
+            let is_match =
+                |file: &PathBuf| file.strip_prefix(&glob.base).is_ok_and(|below| glob.matches(below));
+            declarations.extend(files.filter(is_match).filter_map(|file| place.declaration(&file).ok()));
+        }
+        _ => {}
+    }
     let reading = Reading { input, place, directory: &place.current_dir };
     if let Ok(path) = reading.absolute(input) {
         let path = resolved_as_far_as_possible(&path);
@@ -201,6 +211,7 @@ pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
             declarations.push(file);
         }
     }
+    declarations.sort_unstable();
     declarations.dedup();
     declarations
 }

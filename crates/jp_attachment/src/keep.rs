@@ -53,9 +53,6 @@ impl Context<'_> {
             AttachError::Store { input, of, source }
         })?;
         if let Some(progress) = self.progress {
-            let size = resource.content.as_bytes().len() as u64;
-            progress.expect(0, size);
-            progress.read(size);
             progress.finish();
         }
         let resource = resource.map(|_: ResourceContent| blob, |formatted| formatted);

@@ -85,6 +85,13 @@ pub enum Notice {
         /// The command.
         name: String,
     },
+    /// A command says that it failed; what it printed is attached with that.
+    ExitStatus {
+        /// The command.
+        name: String,
+        /// Its exit status.
+        status: i32,
+    },
     /// Something that a command started held its output open after its end; what came later is not
     /// attached.
     HeldOutput {
@@ -161,6 +168,9 @@ impl fmt::Display for Notice {
             Self::Special { name, kind } => write!(f, "{name:?} is a {kind} and was left out"),
             Self::Excluded { name } => write!(f, "{name:?} is excluded and was left out"),
             Self::EmptyOutput { name } => write!(f, "{name:?} printed nothing"),
+            Self::ExitStatus { name, status } => {
+                write!(f, "{name:?} ended with exit status {status}; what it printed is attached with that")
+            }
             Self::HeldOutput { name } => {
                 write!(
                     f,

@@ -301,6 +301,45 @@ fn history_does_not_loosen_what_the_person_set() {
 }
 
 #[test]
+fn exclude_of_an_earlier_message_does_not_keep_out_what_is_named_outright() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "a");
+    sandbox.write("x.lock", "locked");
+    sandbox.jp(&["q", "--new", "-a", ".", "-a", "!*.lock", "one"]).succeeded();
+    sandbox.jp(&["q", "-a", ".", "two"]).succeeded();
+    assert!(!last_message(&server).contains("locked"));
+    let run = sandbox.jp(&["q", "-a", "x.lock", "three"]).succeeded();
+    assert!(last_message(&server).contains("locked"), "{}", run.stderr);
+    sandbox.jp(&["attachment", "add", "x.lock"]).succeeded();
+    let rows = sandbox.jp(&["attachment", "ls"]).succeeded().stdout;
+    assert!(rows.contains("turn 3, again with the next"), "{rows}");
+    sandbox.jp(&["q", "four"]).succeeded();
+    assert!(last_message(&server).contains("locked"));
+}
+
+#[test]
+fn part_of_a_directory_is_not_removed_but_it_is_said_how_to() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("src/a.txt", "a");
+    sandbox.write("src/b.txt", "b");
+    sandbox.write("~/out/c.txt", "c");
+    let long = format!("data:text/plain,{}", "y".repeat(500));
+    sandbox.jp(&["q", "--new", "-a", "src", "-a", &long, "-a", "~/out/*.txt", "one"]).succeeded();
+    sandbox.jp(&["attachment", "rm", "src/a.txt"]).failed(
+        1,
+        &[
+            "src/a.txt is attached as a part of file:src/",
+            "jp attachment rm 'file:src/'",
+            "jp attachment add '!src/a.txt'",
+        ],
+    );
+    sandbox.jp(&["attachment", "rm", "src", &long, "~/out/*.txt"]).succeeded();
+    assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
+}
+
+#[test]
 fn exclude_by_name_holds_outside_the_workspace_too() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

@@ -1,5 +1,7 @@
 //! `jp attachment print`: what is attached, as a model is shown it.
 
+use std::collections::HashMap;
+
 use jp_conversation::{Declaration, Stream, resolution, resolution::Plan};
 use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
 use jp_storage::{BlobError, Blobs};
@@ -65,9 +67,7 @@ impl<'a> Meant<'a> {
     }
 
     fn names(&self, row: &Row<'_>) -> bool {
-        let is_named =
-            |snapshot: &Snapshot| snapshot.uri == self.text || snapshot.name.as_deref() == Some(self.text);
-        row.newest.is_some_and(|(_, snapshot)| is_named(snapshot))
+        row.names(self.text)
             || self.declarations.iter().any(|declaration| declaration == row.declaration.as_str())
     }
 }
@@ -100,12 +100,16 @@ fn write(context: &Context<'_>, snapshots: &[Snapshot], stores: &[Blobs]) -> Res
         return Ok(Code::Done);
     }
     if snapshots.is_empty() {
-        context.output.status("Nothing is attached.");
+        context.output.status("There is nothing to print.");
     }
+    let mut labels: HashMap<&str, usize> = HashMap::new();
+    snapshots.iter().for_each(|snapshot| *labels.entry(snapshot.label()).or_default() += 1);
     for (index, snapshot) in snapshots.iter().enumerate() {
         if snapshots.len() > 1 {
             let gap = if index == 0 { "" } else { "\n" };
-            context.output.line(&format!("{gap}==> {} <==", snapshot.label().escape_debug()))?;
+            let label = snapshot.label();
+            let uri = if labels[label] > 1 { format!(" ({})", snapshot.uri) } else { String::new() };
+            context.output.line(&format!("{gap}==> {}{uri} <==", label.escape_debug()))?;
         }
         match shown(snapshot, stores)? {
             ResourceContent::Text(text) => context.output.text(&text)?,

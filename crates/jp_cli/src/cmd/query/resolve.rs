@@ -8,8 +8,8 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, CommandError, ContentStore, Counts, Declared, FileStamp, Known, Notice, Place, Progress,
-    Reach, Resolved, Source, Unavailable, parse_input, parse_stored,
+    AttachError, CommandError, ContentStore, Counts, Declared, FileStamp, HttpError, Known, Notice, Place,
+    Progress, Reach, Resolved, Source, Unavailable, parse_input, parse_stored,
 };
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
 use jp_resource::{BlobRef, ResourceContent, Snapshot};
@@ -156,8 +156,12 @@ fn progress_line(counts: Counts) -> String {
         size::thousands(items_done as u64),
         size::count(items.max(items_done), "resource")
     );
-    let of_bytes = format!("{} of {}", size::bytes(bytes_done), size::bytes(bytes.max(bytes_done)));
-    format!("Attaching {bar} {of_items}, {of_bytes}")
+    let of_bytes = match (bytes_done, bytes) {
+        (0, 0) => String::new(),
+        (done, all) if done > all => format!(", {}", size::bytes(done)),
+        (done, all) => format!(", {} of {}", size::bytes(done), size::bytes(all)),
+    };
+    format!("Attaching {bar} {of_items}{of_bytes}")
 }
 
 /// Reads declarations that were made earlier, by a configuration or in the conversation.
@@ -333,6 +337,11 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, plan: Plan) -> Attachm
     attachments
 }
 
+/// Writes a size that holds so many bytes as the configuration does.
+fn megabytes(bytes: u64) -> String {
+    format!("{}MB", bytes / 1_000_000 + 1)
+}
+
 fn explicit_failure(error: AttachError) -> Failure {
     let raise = |key: &str, value: &str| {
         format!("`-c conversation.attachment.{key}={value}` allows more for this command.")
@@ -340,13 +349,28 @@ fn explicit_failure(error: AttachError) -> Failure {
     let fewer = || "exclude some with `--attach '!PATTERN'`.".to_owned();
     let advice = match &error {
         AttachError::Interrupted => return Failure::interrupted(),
-        AttachError::TooLarge { .. } | AttachError::TooLong { .. } => vec![raise("max_bytes", "50MB")],
+        AttachError::TooLarge { input, path, size, .. } => {
+            let exclude = (!path.ends_with(input.trim_start_matches("./"))).then(fewer);
+            exclude.into_iter().chain([raise("max_bytes", &megabytes(*size))]).collect()
+        }
+        AttachError::TooLong { limit, .. }
+        | AttachError::Command { source: CommandError::TooLong { limit }, .. } => {
+            vec![raise("max_bytes", &megabytes(limit * 5))]
+        }
         AttachError::TooManyFiles { limit, .. } => {
             vec![fewer(), raise("max_files", &(limit * 5).to_string())]
         }
         AttachError::TooManyBytes { size, .. } => {
-            vec![fewer(), raise("max_total_bytes", &format!("{}MB", size / 1_000_000 + 1))]
+            vec![fewer(), raise("max_total_bytes", &megabytes(*size))]
         }
+        AttachError::Http { source, .. } => match &**source {
+            HttpError::Timeout { .. } => vec![raise("timeout_secs", "600")],
+            HttpError::Status { status, .. } if status.starts_with("401") => {
+                let advice = "a user and password in the URL are used for one message and not kept.";
+                vec![advice.to_owned()]
+            }
+            _ => Vec::new(),
+        },
         AttachError::Secret { .. } => {
             vec!["`-c conversation.attachment.secrets=warn` attaches it all the same.".to_owned()]
         }

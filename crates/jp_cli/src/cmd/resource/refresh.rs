@@ -37,7 +37,10 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     };
     let targets = if wanted.is_empty() {
         let (resolvable, snapshots): (Vec<_>, Vec<_>) = declared.into_iter().partition(can_resolve);
-        snapshots.iter().for_each(|declaration| context.output.warn(&unrepeatable(declaration).message));
+        if !snapshots.is_empty() {
+            let left = size::count(snapshots.len(), "snapshot");
+            context.output.status(&format!("{left} of what can't be read again stay as they are."));
+        }
         resolvable.into_iter().map(|declaration| (declaration, None)).collect()
     } else {
         let targets = targets(stream, &declared, wanted, &place)?;
@@ -52,7 +55,8 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     let keeper = Keeper { batch: &batch, stamps: &stamps };
     let plan = Plan { resolve: resolve_these, excludes, ..Plan::default() };
     let earlier = Earlier { plan, configured: &configured, is_new: false };
-    let resolving = resolving(&config, &place, &keeper, false);
+    // One that fails does not keep the others old.
+    let resolving = resolving(&config, &place, &keeper, wanted.is_empty());
     let taken = resolve(context, earlier, Vec::new(), &resolving)
         .map_err(crate::cmd::attachment::without_skipping)?;
     let outcome = Outcome::of(stream, &pending(stream, &configured.declarations), taken, &targets);
@@ -78,7 +82,7 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
 }
 
 fn unrepeatable(declaration: &Declaration) -> Failure {
-    Failure::new(format!("{declaration} names a snapshot: nothing says where it is from"))
+    Failure::new(format!("{declaration} can't be read again: nothing says where it is from"))
         .with_hint("attach the file, or what it is of, once more.")
 }
 
