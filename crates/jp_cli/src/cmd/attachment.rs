@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 
 use super::query::{
     declarations::{Configured, configured, place, resolving},
+    keeper::Keeper,
     locking,
-    resolve::{Earlier, Keeper, parse, remember, resolve, stored_forms},
+    resolve::{Earlier, parse, resolve, stored_forms},
+    trust::remember,
 };
 use crate::{
     args::Attachment,

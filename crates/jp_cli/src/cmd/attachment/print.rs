@@ -12,7 +12,8 @@ use crate::{
     cmd::query::{
         Scratch,
         declarations::{Configured, configured, place, resolving},
-        resolve::{Earlier, Keeper, resolve},
+        keeper::Keeper,
+        resolve::{Earlier, resolve},
     },
     error::{Code, Failure},
     workspace::Context,

@@ -14,7 +14,8 @@ use crate::{
         attachment::{newest_by_declaration, record},
         query::{
             declarations::{configured, place, resolving},
-            resolve::{Attachments, Earlier, Keeper, resolve},
+            keeper::Keeper,
+            resolve::{Attachments, Earlier, resolve},
         },
     },
     error::{Code, Failure},
