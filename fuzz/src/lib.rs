@@ -3,8 +3,10 @@
 //! The targets are one line each; `tests/seeds.rs` runs the same functions over the seeds with a
 //! stable toolchain.
 
+mod declarations;
 mod events_json;
 mod uris;
 
+pub use declarations::declarations;
 pub use events_json::events_json;
 pub use uris::uris;

@@ -24,3 +24,11 @@ fn uris_hold_for_every_line_of_their_seeds() {
         seed.lines().chain([&*seed]).for_each(jp_fuzz::uris);
     }
 }
+
+#[test]
+fn declarations_hold_for_every_line_of_their_seeds() {
+    for seed in seeds("declarations") {
+        let seed = String::from_utf8(seed).unwrap();
+        seed.lines().chain([&*seed]).for_each(jp_fuzz::declarations);
+    }
+}

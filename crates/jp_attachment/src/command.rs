@@ -6,7 +6,6 @@ mod run;
 mod words;
 
 use std::{
-    collections::HashMap,
     num::NonZeroUsize,
     process::Command,
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -15,14 +14,12 @@ use std::{
 pub(crate) use self::run::{Bounds, Output, run};
 pub use self::{error::CommandError, line::CommandLine};
 use crate::{
-    AttachError, Context, Declared, Delivered, Handler, Notice, Resolved, Source,
+    AttachError, Context, Declared, Handler, Notice, Resolved, Source,
     keep::{Kept, assemble},
     parallel,
 };
 
 /// Resolves `cmd:` to what a program prints.
-///
-/// A command that is declared more than once runs once.
 ///
 /// The program runs in the workspace root with the environment of this one, stdin empty. It may print as
 /// much as a resource may have and take as long as [`Context::timeout`]; beyond that it is ended, with
@@ -44,56 +41,19 @@ impl Handler for CommandHandler {
     }
 
     fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
-        let firsts: Vec<usize> = declared.iter().map(|one| first_like(one, declared)).collect();
-        let is_first = |index: &usize| firsts[*index] == *index;
-        let indexes: Vec<usize> = (0..declared.len()).filter(is_first).collect();
-        let given = attach_all(declared, &indexes, context)?;
-        let run: Vec<Declared> = indexes.iter().map(|index| declared[*index].clone()).collect();
-        let mut resolved = assemble(&run, given, context)?;
-        resolved.delivered = with_repeats(resolved.delivered, &indexes, &firsts, declared);
-        Ok(resolved)
+        let failed = AtomicUsize::new(usize::MAX);
+        let indexes: Vec<usize> = (0..declared.len()).collect();
+        let work = |(): &mut (), index: &usize| {
+            // Once an earlier one failed, nobody waits for this one.
+            let is_moot = || failed.load(Relaxed) < *index;
+            let given = context.unavailable.tolerate(attach(&declared[*index], &is_moot, context));
+            if given.is_err() {
+                failed.fetch_min(*index, Relaxed);
+            }
+            given
+        };
+        assemble(declared, parallel::map(&indexes, AT_ONCE, || (), work)?, context)
     }
-}
-
-/// Returns the index of the first declaration of the same command.
-fn first_like(one: &Declared, declared: &[Declared]) -> usize {
-    declared.iter().take_while(|earlier| earlier.source != one.source).count()
-}
-
-/// Runs the commands at `indexes`, some at once; results are in their order.
-fn attach_all(
-    declared: &[Declared],
-    indexes: &[usize],
-    context: &Context<'_>,
-) -> Result<Vec<Result<Vec<Kept>, AttachError>>, AttachError> {
-    let failed = AtomicUsize::new(usize::MAX);
-    let work = |(): &mut (), index: &usize| {
-        // Once an earlier one failed, nobody waits for this one.
-        let is_moot = || failed.load(Relaxed) < *index;
-        let given = context.unavailable.tolerate(attach(&declared[*index], &is_moot, context));
-        if given.is_err() {
-            failed.fetch_min(*index, Relaxed);
-        }
-        given
-    };
-    parallel::map(indexes, AT_ONCE, || (), work)
-}
-
-/// Gives every declaration of a command what its first one gave.
-fn with_repeats(
-    of_run: Vec<Delivered>,
-    indexes: &[usize],
-    firsts: &[usize],
-    declared: &[Declared],
-) -> Vec<Delivered> {
-    let of_first: HashMap<usize, Delivered> =
-        of_run.into_iter().map(|delivered| (indexes[delivered.declared], delivered)).collect();
-    let repeat = |(index, first): (usize, &usize)| {
-        let Delivered { declaration, resources, .. } = of_first.get(first)?.clone();
-        let declaration = declared[index].declaration.clone().unwrap_or(declaration);
-        Some(Delivered { declared: index, declaration, resources })
-    };
-    firsts.iter().enumerate().filter_map(repeat).collect()
 }
 
 fn attach(
@@ -107,8 +67,11 @@ fn attach(
     command.args(line.arguments()).current_dir(root);
     let failed = |source| AttachError::Command { input: declared.input.clone(), source };
     let output = run_within(command, is_moot, context)?.map_err(failed)?;
-    let notices = notices(line, &output);
+    let mut notices = notices(line, &output);
     let resource = content::resource(line, output);
+    if resource.formatted.is_some() {
+        notices.push(Notice::Garbled { name: line.name(), charset: "UTF-8".to_owned() });
+    }
     let limit = context.limits.max_bytes;
     if resource.content.as_bytes().len() as u64 > limit {
         return Err(failed(CommandError::TooLong { limit }));
@@ -136,5 +99,7 @@ fn notices(line: &CommandLine, output: &Output) -> Vec<Notice> {
     let name = || line.name();
     let is_empty = output.status == 0 && output.stdout.is_empty() && output.stderr.is_empty();
     let empty = is_empty.then(|| Notice::EmptyOutput { name: name() });
-    empty.into_iter().chain(output.was_held.then(|| Notice::HeldOutput { name: name() })).collect()
+    let failed = (output.status != 0).then(|| Notice::ExitStatus { name: name(), status: output.status });
+    let held = output.was_held.then(|| Notice::HeldOutput { name: name() });
+    [empty, failed, held].into_iter().flatten().collect()
 }

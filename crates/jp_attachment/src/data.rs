@@ -44,6 +44,11 @@ pub(crate) fn declaration(url: &str) -> Result<Option<String>, AttachError> {
     Ok((url.len() <= MAX_URI).then(|| url.to_owned()))
 }
 
+/// Returns the URI of the resource that a URL gives.
+pub(crate) fn uri(url: &str) -> Option<String> {
+    decode(url).ok().map(|resource| resource.uri)
+}
+
 /// Returns as much of a URL as a message or a screen needs.
 pub(crate) fn shown(url: &str) -> String {
     match url.char_indices().nth(NAME_CHARS) {

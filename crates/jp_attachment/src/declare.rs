@@ -9,7 +9,7 @@ use std::{
 
 use self::reading::{Query, Reading, exists, from_native, resolved_as_far_as_possible, split_query};
 use crate::{
-    AttachError, BearUri, CommandLine, Credentials, Exclude, Glob, HttpUrl, McpUri, Place, Scheme,
+    AttachError, BearUri, CommandLine, Credentials, Exclude, Glob, HttpUrl, McpUri, Place, Scheme, data,
     glob::has_wildcard,
 };
 
@@ -165,15 +165,22 @@ pub fn parse_stored(declaration: &str, place: &Place) -> Result<Declared, Attach
 pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachError> {
     let place = Place { current_dir: place.root.clone(), ..place.clone() };
     let mut declared = Declared { is_trusted: false, ..parse_input(input, &place)? };
-    if declared.declaration.is_none() {
-        let (directory, pattern) = match &declared.source {
-            Source::Path(directory) => (directory, ""),
-            Source::Glob(glob) => (&glob.base, glob.pattern.as_str()),
-            _ => return Ok(declared),
-        };
-        let not_utf8 = |_| AttachError::NotUtf8 { input: input.to_owned(), path: directory.clone() };
-        declared.declaration = Some(format!("{}/{pattern}", place.external(directory).map_err(not_utf8)?));
+    if declared.declaration.is_some() {
+        return Ok(declared);
     }
+    let (directory, pattern) = match &declared.source {
+        Source::Path(directory) => (directory, ""),
+        Source::Glob(glob) => (&glob.base, glob.pattern.as_str()),
+        Source::Exclude(_) => return Ok(declared),
+        Source::Stdin => {
+            let reason = "stdin is attached with `--attach -` alone".to_owned();
+            return Err(AttachError::Malformed { input: input.to_owned(), reason });
+        }
+        // What it gives names a snapshot; what was configured is delivered with it all the same.
+        _ => return Ok(Declared { declaration: Some(input.to_owned()), ..declared }),
+    };
+    let not_utf8 = |_| AttachError::NotUtf8 { input: input.to_owned(), path: directory.clone() };
+    declared.declaration = Some(format!("{}/{pattern}", place.external(directory).map_err(not_utf8)?));
     Ok(declared)
 }
 
@@ -183,6 +190,16 @@ pub fn parse_configured(input: &str, place: &Place) -> Result<Declared, AttachEr
 pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
     let mut declarations = vec![input.to_owned()];
     declarations.extend(parse_input(input, place).ok().and_then(|declared| declared.declaration));
+    match parse_input(input, place).map(|declared| declared.source) {
+        Ok(Source::Data(url)) => declarations.extend(data::uri(&url)),
+        Ok(Source::Glob(glob)) if place.relative(&glob.base).is_none() => {
+            let files = files_below(&glob.base).into_iter();
+            let is_match =
+                |file: &PathBuf| file.strip_prefix(&glob.base).is_ok_and(|below| glob.matches(below));
+            declarations.extend(files.filter(is_match).filter_map(|file| place.declaration(&file).ok()));
+        }
+        _ => {}
+    }
     let reading = Reading { input, place, directory: &place.current_dir };
     if let Ok(path) = reading.absolute(input) {
         let path = resolved_as_far_as_possible(&path);
@@ -194,6 +211,7 @@ pub fn possible_declarations(input: &str, place: &Place) -> Vec<String> {
             declarations.push(file);
         }
     }
+    declarations.sort_unstable();
     declarations.dedup();
     declarations
 }

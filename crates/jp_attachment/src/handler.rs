@@ -50,6 +50,8 @@ pub struct Context<'a> {
     pub progress: Option<&'a Progress>,
     /// Ends what takes time, once set.
     pub cancelled: Option<&'a AtomicBool>,
+    /// Set by [`resolve`](crate::resolve) once one handler has failed: nobody waits for the others.
+    pub failed: Option<&'a AtomicBool>,
 }
 
 /// How much may be attached with one command.
@@ -108,16 +110,18 @@ impl<'a> Context<'a> {
             bear_database: None,
             progress: None,
             cancelled: None,
+            failed: None,
         }
     }
 }
 
 impl Context<'_> {
-    /// Fails once the person has interrupted.
+    /// Fails once the person has interrupted, or nobody waits any more.
     pub(crate) fn check_cancelled(&self) -> Result<(), AttachError> {
-        match self.cancelled {
-            Some(cancelled) if cancelled.load(Ordering::Relaxed) => Err(AttachError::Interrupted),
-            _ => Ok(()),
+        let is_set = |flag: &&AtomicBool| flag.load(Ordering::Relaxed);
+        match self.cancelled.into_iter().chain(self.failed).find(is_set) {
+            Some(_) => Err(AttachError::Interrupted),
+            None => Ok(()),
         }
     }
 }

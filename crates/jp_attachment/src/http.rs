@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::StreamExt as _;
 
-pub(crate) use self::url::redacted;
+pub use self::url::redacted;
 use self::{
     client::{Clients, Network, SystemNames},
     fetch::{Fetcher, Request},
@@ -79,6 +79,7 @@ fn resolve_with(
             clients: Clients::new(network),
             timeout: context.timeout,
             max_bytes: context.limits.max_bytes,
+            progress: context.progress,
         },
         context,
     };
@@ -103,7 +104,7 @@ async fn cancelled(context: &Context<'_>) -> AttachError {
 }
 
 struct Resolving<'a> {
-    fetcher: Fetcher,
+    fetcher: Fetcher<'a>,
     context: &'a Context<'a>,
 }
 

@@ -38,7 +38,12 @@ impl Context<'_> {
     /// Keeps a resource that a handler has in memory, once it is looked at for secrets.
     pub(crate) fn keep(&self, declared: &Declared, resource: Resource) -> Result<Kept, AttachError> {
         let text = resource.content.as_text().or(resource.formatted.as_deref());
-        let notices = self.check_secrets(&declared.input, resource.label(), text)?;
+        let mut notices = self.check_secrets(&declared.input, resource.label(), text)?;
+        if notices.is_empty() {
+            // What is stored beside the content may hold one as well: a URL's query, an argument, stderr.
+            let beside = text_beside(&resource);
+            notices = self.check_secrets(&declared.input, resource.label(), Some(&beside))?;
+        }
         let mime_type = resource.mime_type.as_deref().unwrap_or(match resource.content {
             ResourceContent::Text(_) => "text/plain",
             ResourceContent::Blob(_) => "application/octet-stream",
@@ -48,14 +53,18 @@ impl Context<'_> {
             AttachError::Store { input, of, source }
         })?;
         if let Some(progress) = self.progress {
-            let size = resource.content.as_bytes().len() as u64;
-            progress.expect(0, size);
-            progress.read(size);
             progress.finish();
         }
         let resource = resource.map(|_: ResourceContent| blob, |formatted| formatted);
         Ok(Kept { resource, notices })
     }
+}
+
+/// Returns what is stored of a resource beside its content.
+fn text_beside(resource: &Resource) -> String {
+    let Resource { uri, name, title, description, .. } = resource;
+    let others = [name, title, description].into_iter().filter_map(Option::as_deref);
+    std::iter::once(uri.as_str()).chain(others).collect::<Vec<_>>().join("\n")
 }
 
 /// Puts together what each declaration gave; fails with the first error that is not tolerated.

@@ -95,7 +95,7 @@ pub use exclude::Exclude;
 pub use file::FileHandler;
 pub use glob::Glob;
 pub use handler::{Context, Handler, Limits, Secrets, Unavailable};
-pub use http::{Credentials, HttpError, HttpHandler, HttpUrl};
+pub use http::{Credentials, HttpError, HttpHandler, HttpUrl, redacted};
 pub use mcp::{McpError, McpHandler, McpUri, ReadMcp};
 pub use place::{ExternalKey, Place, canonical_path};
 pub use progress::{Counts, Progress};

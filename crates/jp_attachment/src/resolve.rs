@@ -1,4 +1,8 @@
-use std::{collections::HashMap, thread};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
 
 use crate::{
     AttachError, BearHandler, ClipboardHandler, CommandHandler, Context, DataHandler, Declared, Delivered,
@@ -25,25 +29,52 @@ pub fn resolve(declared: &[Declared], context: &Context<'_>) -> Result<Resolved,
     let parts: Vec<Part> = HANDLERS.iter().filter_map(|handler| Part::of(*handler, declared)).collect();
     if let Some(progress) = context.progress {
         // What a directory gives is not known before it is walked.
-        let is_counted = |one: &&Declared| one.source.scheme() != "file";
-        progress.expect(declared.iter().filter(is_counted).count(), 0);
+        let counted = parts.iter().filter(|part| !part.handler.schemes().contains(&"file"));
+        progress.expect(counted.map(|part| part.declared.len()).sum(), 0);
     }
-    let results: Vec<Result<Resolved, AttachError>> = match &parts[..] {
+    let results = match &parts[..] {
         [only] => vec![only.handler.resolve(&only.declared, context)],
-        parts => thread::scope(|scope| {
-            let run = |part: &'_ Part| part.handler.resolve(&part.declared, context);
-            let running: Vec<_> = parts.iter().map(|part| scope.spawn(move || run(part))).collect();
-            let join = |running: thread::ScopedJoinHandle<'_, _>| {
-                running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            running.into_iter().map(join).collect()
-        }),
+        parts => all_at_once(parts, context),
     };
+    if results.iter().any(Result::is_err) {
+        return Err(first_error(results));
+    }
     let mut merged = Merge::default();
-    for (part, result) in parts.iter().zip(results) {
-        merged.add(part, result?);
+    for (part, resolved) in parts.iter().zip(results.into_iter().flatten()) {
+        merged.add(part, resolved);
     }
     merged.finish(context)
+}
+
+/// Resolves every part; once one has failed, the others end early.
+fn all_at_once(parts: &[Part], context: &Context<'_>) -> Vec<Result<Resolved, AttachError>> {
+    let failed = AtomicBool::new(false);
+    let context = &Context { failed: Some(&failed), ..*context };
+    let run = |part: &Part| {
+        let resolved = part.handler.resolve(&part.declared, context);
+        failed.fetch_or(resolved.is_err(), Ordering::Relaxed);
+        resolved
+    };
+    let run = &run;
+    thread::scope(|scope| {
+        let running: Vec<_> = parts.iter().map(|part| scope.spawn(move || run(part))).collect();
+        let join = |running: thread::ScopedJoinHandle<'_, _>| {
+            running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        running.into_iter().map(join).collect()
+    })
+}
+
+/// Returns the first error that is not another one's consequence.
+fn first_error(results: Vec<Result<Resolved, AttachError>>) -> AttachError {
+    let mut errors = results.into_iter().filter_map(Result::err);
+    let first = errors.next().expect("one part failed");
+    match first {
+        AttachError::Interrupted => {
+            errors.find(|error| !matches!(error, AttachError::Interrupted)).unwrap_or(first)
+        }
+        first => first,
+    }
 }
 
 /// What one handler resolves.
@@ -55,15 +86,18 @@ struct Part {
 }
 
 impl Part {
+    /// Takes what a handler resolves; what is declared twice, once.
     fn of(handler: &'static (dyn Handler + Sync), all: &[Declared]) -> Option<Self> {
-        let is_its = |one: &Declared| handler.schemes().contains(&one.source.scheme());
-        let (indexes, declared): (Vec<_>, Vec<_>) = all
-            .iter()
-            .enumerate()
-            .filter(|(_, one)| is_its(one))
-            .map(|(index, one)| (index, one.clone()))
-            .unzip();
-        (!declared.is_empty()).then_some(Self { handler, declared, indexes })
+        let mut part = Self { handler, declared: Vec::new(), indexes: Vec::new() };
+        let mut seen = HashSet::new();
+        let its = |(_, one): &(usize, &Declared)| handler.schemes().contains(&one.source.scheme());
+        for (index, one) in all.iter().enumerate().filter(its) {
+            if seen.insert(one.declaration.as_ref().unwrap_or(&one.input)) {
+                part.declared.push(one.clone());
+                part.indexes.push(index);
+            }
+        }
+        (!part.declared.is_empty()).then_some(part)
     }
 }
 

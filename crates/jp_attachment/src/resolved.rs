@@ -53,6 +53,11 @@ pub enum Notice {
         /// What its target is attached as; none for a directory.
         uri: Option<String>,
     },
+    /// A link leads out of the workspace and was left out, as who declared it is not trusted.
+    LeftOut {
+        /// The link.
+        name: String,
+    },
     /// A link to a directory was not followed.
     DirectoryLink {
         /// The link.
@@ -79,6 +84,13 @@ pub enum Notice {
     EmptyOutput {
         /// The command.
         name: String,
+    },
+    /// A command says that it failed; what it printed is attached with that.
+    ExitStatus {
+        /// The command.
+        name: String,
+        /// Its exit status.
+        status: i32,
     },
     /// Something that a command started held its output open after its end; what came later is not
     /// attached.
@@ -145,6 +157,10 @@ impl fmt::Display for Notice {
             Self::LeavesWorkspace { name, uri: None } => {
                 write!(f, "{name:?} leads out of the workspace; its files are attached as external ones")
             }
+            Self::LeftOut { name } => write!(
+                f,
+                "{name:?} leads out of the workspace and was left out: what attaches it came with the workspace"
+            ),
             Self::DirectoryLink { name } => {
                 write!(f, "{name:?} is a link to a directory and was not followed")
             }
@@ -152,6 +168,9 @@ impl fmt::Display for Notice {
             Self::Special { name, kind } => write!(f, "{name:?} is a {kind} and was left out"),
             Self::Excluded { name } => write!(f, "{name:?} is excluded and was left out"),
             Self::EmptyOutput { name } => write!(f, "{name:?} printed nothing"),
+            Self::ExitStatus { name, status } => {
+                write!(f, "{name:?} ended with exit status {status}; what it printed is attached with that")
+            }
             Self::HeldOutput { name } => {
                 write!(
                     f,

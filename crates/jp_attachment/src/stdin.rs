@@ -51,6 +51,9 @@ fn read(context: &Context<'_>) -> Result<Vec<u8>, AttachError> {
         if length == 0 {
             break;
         }
+        if let Some(progress) = context.progress {
+            progress.read(length as u64);
+        }
         bytes.extend_from_slice(&chunk[..length]);
     }
     Ok(bytes)

@@ -6,6 +6,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
+    time::Duration,
 };
 
 use tokio::sync::watch;
@@ -14,12 +15,16 @@ use crate::error::{Code, Failure};
 
 /// Knows whether the command was interrupted; made when something begins that takes time.
 ///
-/// From then on the first signal lets what is under way end in order, and the second ends the process.
+/// From then on the first signal lets what is under way end in order. One that comes more than a second
+/// later ends the process: by then every program that was started has been ended.
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     flag: Arc<AtomicBool>,
     received: watch::Receiver<bool>,
 }
+
+/// How long what is under way has to end by itself.
+const GRACE: Duration = Duration::from_secs(1);
 
 impl Interrupt {
     /// Starts to listen. Without a thread for it signals end the process, as before.
@@ -35,6 +40,7 @@ impl Interrupt {
             flagged.store(true, Ordering::Relaxed);
             // Fails where nobody waits any more.
             _ = sender.send(true);
+            tokio::time::sleep(GRACE).await;
             signals.receive().await;
             std::process::exit(Code::Interrupted as i32);
         };
@@ -73,7 +79,12 @@ impl Signals {
     fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
         let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        Self(kinds.map(|kind| signal(kind).ok()))
+        let ignored = ignored();
+        let listen = |kind: SignalKind| match ignored >> (kind.as_raw_value() - 1) & 1 {
+            0 => signal(kind).ok(),
+            _ => None,
+        };
+        Self(kinds.map(listen))
     }
 
     async fn receive(&mut self) {
@@ -90,6 +101,14 @@ impl Signals {
             () = one(hangup) => {}
         }
     }
+}
+
+/// Returns the signals that whoever started the command wants ignored, as `nohup` does; a bit each.
+#[cfg(unix)]
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 #[cfg(not(unix))]

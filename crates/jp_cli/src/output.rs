@@ -66,6 +66,18 @@ impl Output {
         }
     }
 
+    /// Writes content that came from elsewhere; what is not text is not for a terminal.
+    pub(crate) fn content(&self, bytes: &[u8]) -> Result<(), Failure> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.text(text),
+            Err(_) if self.stdout_is_terminal => {
+                Err(Failure::new("the content is not text, and stdout is a terminal")
+                    .with_hint("write it to a file: add `> FILE`."))
+            }
+            Err(_) => self.bytes(bytes),
+        }
+    }
+
     /// Writes text that came from elsewhere; a terminal gets it without what would steer it.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         if self.stdout_is_terminal {

@@ -223,10 +223,18 @@ fn add_conversation(layers: &mut Layers, conversation: &Conversation) -> Result<
 }
 
 /// Keeps what a conversation may set: history can come from anywhere, so it says nothing of where
-/// requests go and which keys go with them.
+/// requests go, which keys go with them, and how much is attached how safely.
 fn of_conversation(config: &Map<String, Value>) -> Map<String, Value> {
     let may_set = |key: &str| matches!(key, "assistant" | "conversation");
-    config.iter().filter(|(key, _)| may_set(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+    let mut config: Map<String, Value> = config
+        .iter()
+        .filter(|(key, _)| may_set(key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if let Some(Value::Object(conversation)) = config.get_mut("conversation") {
+        conversation.shift_remove("attachment");
+    }
+    config
 }
 
 fn read_optional(path: &PathBuf) -> Result<Option<String>, Failure> {

@@ -261,6 +261,85 @@ fn workspace_and_history_may_not_reach_for_files_outside() {
 }
 
 #[test]
+fn directory_of_a_workspace_or_a_history_does_not_lead_out_by_its_links() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/history.txt", "PRIVATE");
+    sandbox.write("docs/a.md", "public");
+    std::os::unix::fs::symlink(sandbox.home.join("history.txt"), sandbox.path("docs/link")).unwrap();
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    for declared in ["docs", "docs/*", "file:docs/"] {
+        sandbox.write(".jp/config.toml", format!("conversation.attachments = [\"{declared}\"]\n{config}"));
+        let run = sandbox.jp(&["q", "--new", "what?"]).succeeded();
+        assert!(
+            run.stderr.contains("\"docs/link\" leads out of the workspace and was left out"),
+            "{}",
+            run.stderr
+        );
+        assert!(last_message(&server).contains("public") && !last_message(&server).contains("PRIVATE"));
+    }
+    sandbox.write(".jp/config.toml", config);
+    sandbox.jp(&["q", "--new", "-a", "docs", "mine"]).succeeded();
+    assert!(last_message(&server).contains("PRIVATE"));
+    sandbox.jp(&["conversation", "fork", "--turns", "0"]).succeeded();
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert!(!last_message(&server).contains("PRIVATE"), "a history can be a stranger's");
+}
+
+#[test]
+fn history_does_not_loosen_what_the_person_set() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/.config/jp/config.toml", "conversation.attachment.max_bytes = '10B'\n");
+    sandbox.write("a.txt", "more than ten bytes");
+    sandbox.jp(&["q", "--new", "start"]).succeeded();
+    let path = sandbox.conversation().join("events.json");
+    let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachment":{"max_bytes":"1GB","secrets":"off"}}}}"#;
+    let text = fs::read_to_string(&path).unwrap().replacen("[\n", &format!("[\n{delta},\n"), 1);
+    fs::write(&path, text).unwrap();
+    sandbox.jp(&["q", "-a", "a.txt", "x"]).failed(1, &["the 10 that"]);
+}
+
+#[test]
+fn exclude_of_an_earlier_message_does_not_keep_out_what_is_named_outright() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "a");
+    sandbox.write("x.lock", "locked");
+    sandbox.jp(&["q", "--new", "-a", ".", "-a", "!*.lock", "one"]).succeeded();
+    sandbox.jp(&["q", "-a", ".", "two"]).succeeded();
+    assert!(!last_message(&server).contains("locked"));
+    let run = sandbox.jp(&["q", "-a", "x.lock", "three"]).succeeded();
+    assert!(last_message(&server).contains("locked"), "{}", run.stderr);
+    sandbox.jp(&["attachment", "add", "x.lock"]).succeeded();
+    let rows = sandbox.jp(&["attachment", "ls"]).succeeded().stdout;
+    assert!(rows.contains("turn 3, again with the next"), "{rows}");
+    sandbox.jp(&["q", "four"]).succeeded();
+    assert!(last_message(&server).contains("locked"));
+}
+
+#[test]
+fn part_of_a_directory_is_not_removed_but_it_is_said_how_to() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("src/a.txt", "a");
+    sandbox.write("src/b.txt", "b");
+    sandbox.write("~/out/c.txt", "c");
+    let long = format!("data:text/plain,{}", "y".repeat(500));
+    sandbox.jp(&["q", "--new", "-a", "src", "-a", &long, "-a", "~/out/*.txt", "one"]).succeeded();
+    sandbox.jp(&["attachment", "rm", "src/a.txt"]).failed(
+        1,
+        &[
+            "src/a.txt is attached as a part of file:src/",
+            "jp attachment rm 'file:src/'",
+            "jp attachment add '!src/a.txt'",
+        ],
+    );
+    sandbox.jp(&["attachment", "rm", "src", &long, "~/out/*.txt"]).succeeded();
+    assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
+}
+
+#[test]
 fn exclude_by_name_holds_outside_the_workspace_too() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

@@ -93,8 +93,12 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
     assert!(!ran());
     sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
     assert!(ran());
+    sandbox.jp(&["q", "--new", "x"]).failed(1, &["touch ran"]);
+    assert!(!ran(), "--yes is for one command");
+    sandbox.jp(&["q", "--new", "-a", "cmd:touch ran", "x"]).succeeded();
+    assert!(ran());
     sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert!(ran(), "what was agreed to is remembered");
+    assert!(ran(), "what the person attached themself is remembered");
 
     // A copy at another place is another checkout, and may be a stranger's.
     let copy = sandbox.home.join("copy");

@@ -95,6 +95,13 @@ fn private_address_is_reached_only_by_who_typed_it() {
     sandbox.jp(&["q", "--new", "x"]).failed(1, &["127.0.0.1", "private"]);
     sandbox.jp(&["q", "--new", "-a", &url, "mine"]).succeeded();
     assert!(last_message(&server).contains("internal"));
+    let run = sandbox
+        .jp(&["attachment", "add", "http://hans:hunter2@127.0.0.1:1/x"])
+        .failed(1, &["credentials", "jp query --attach"]);
+    assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    let run =
+        sandbox.jp(&["attachment", "rm", "http://hans:hunter2@127.0.0.1:1/x"]).failed(1, &["not attached"]);
+    assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
     // Once it was typed in this checkout, it is the person's own.
     sandbox.jp(&["q", "--new", "again"]).succeeded();
     assert!(last_message(&server).contains("internal"));

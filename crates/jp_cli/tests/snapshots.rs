@@ -110,8 +110,10 @@ fn refresh_takes_a_snapshot_now_that_goes_with_the_next_message() {
     let run = sandbox.jp(&["resource", "refresh"]).succeeded();
     assert!(run.stderr.contains("src/a.txt has a new snapshot"), "{}", run.stderr);
     assert!(run.stderr.contains("src/b.txt has a new snapshot"), "{}", run.stderr);
-    assert!(run.stderr.contains("outside.txt") && run.stderr.contains("names a snapshot"), "{}", run.stderr);
-    sandbox.jp(&["resource", "refresh", "outside.txt"]).failed(1, &["names a snapshot", "attach the file"]);
+    assert!(run.stderr.contains("1 snapshot of what can't be read again"), "{}", run.stderr);
+    sandbox
+        .jp(&["resource", "refresh", "outside.txt"])
+        .failed(1, &["can't be read again", "attach the file"]);
     sandbox.jp(&["resource", "refresh", "nothing"]).failed(1, &["nothing is not attached"]);
 }
 
@@ -131,6 +133,61 @@ fn refreshed_snapshot_of_a_turn_that_a_fork_lacks_is_taken_anew() {
     sandbox.jp(&["q", "four"]).succeeded();
     let message = last_message(&server);
     assert!(message.contains("a3") && message.contains("b1") && !message.contains("a2"), "{message}");
+}
+
+#[test]
+fn refreshes_add_up_and_a_directory_refreshed_by_name_brings_new_files() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("src/a.txt", "a1");
+    sandbox.write("src/b.txt", "b1");
+    sandbox.jp(&["q", "--new", "-a", "src", "one"]).succeeded();
+    sandbox.write("src/a.txt", "a2");
+    sandbox.jp(&["resource", "refresh", "src/a.txt"]).succeeded();
+    sandbox.write("src/b.txt", "b2");
+    sandbox.write("src/c.txt", "c1");
+    let report = sandbox.json(&["resource", "refresh", "src/b.txt"]);
+    assert_eq!(report, json!({"refreshed": ["src/b.txt"], "unchanged": []}));
+    let report = sandbox.json(&["resource", "refresh", "src"]);
+    assert_eq!(report, json!({"refreshed": ["src/c.txt"], "unchanged": ["src/a.txt", "src/b.txt"]}));
+    sandbox.jp(&["q", "two"]).succeeded();
+    let message = last_message(&server);
+    assert!(["a2", "b2", "c1"].iter().all(|text| message.contains(text)), "{message}");
+    // What was removed and added again is all to be sent again.
+    sandbox.jp(&["attachment", "rm", "src"]).succeeded();
+    sandbox.jp(&["attachment", "add", "src"]).succeeded();
+    sandbox.jp(&["resource", "refresh", "src/a.txt"]).succeeded();
+    sandbox.jp(&["q", "three"]).succeeded();
+    let message = last_message(&server);
+    assert!(["a2", "b2", "c1"].iter().all(|text| message.contains(text)), "{message}");
+}
+
+#[test]
+fn fork_without_the_turn_that_a_refresh_was_beside_has_everything_and_nothing_removed() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("src/a.txt", "a1");
+    sandbox.write("src/b.txt", "b1");
+    sandbox.jp(&["q", "--new", "-a", "src", "one"]).succeeded();
+    let original = sandbox.json(&["conversation", "show"])["id"].as_str().unwrap().to_owned();
+    sandbox.write("src/a.txt", "a2");
+    sandbox.jp(&["resource", "refresh", "src/a.txt"]).succeeded();
+    for turns in ["0", "1"] {
+        sandbox.jp(&["conversation", "fork", &original, "--turns", turns]).succeeded();
+        sandbox.jp(&["q", "next"]).succeeded();
+        let message = last_message(&server);
+        let has_b = message.contains("b1");
+        assert!(message.contains("a2") && has_b == (turns == "0"), "{turns}: {message}");
+        sandbox.jp(&["conversation", "use", &original]).succeeded();
+    }
+    sandbox.jp(&["q", "two"]).succeeded();
+    sandbox.jp(&["conversation", "fork", "--turns", "1"]).succeeded();
+    sandbox.jp(&["q", "three"]).succeeded();
+    assert!(last_message(&server).contains("b1"));
+    sandbox.jp(&["conversation", "use", &original]).succeeded();
+    sandbox.jp(&["attachment", "rm", "src"]).succeeded();
+    sandbox.jp(&["conversation", "fork", "--turns", "1"]).succeeded();
+    assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]), "a removal survives");
 }
 
 #[test]

@@ -53,13 +53,15 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
     let typed: HashSet<&Declaration> = explicit.iter().collect();
     let declared = declared(stream, configured);
     let pending = declared.into_iter().filter(|declared| !declared.is_delivered(&delivered));
-    for Declared { declaration, added } in pending {
+    for Declared { declaration, taken, .. } in pending {
         if typed.contains(&declaration) || declaration.is_exclude() {
             continue;
         }
-        let taken = added.and_then(|event| taken_by_hand(&stream.events()[event].kind, &declaration));
-        if let Some(snapshots) = taken {
-            plan.copies.push((declaration, snapshots));
+        let since = delivered.get(&declaration).copied();
+        let taken = taken.into_iter().filter(|event| Some(*event) > since);
+        let taken = taken_by_hand(taken.map(|event| &stream.events()[event].kind), &declaration);
+        if !taken.is_empty() {
+            plan.copies.push((declaration, taken));
         } else if !declaration.names_snapshot() {
             plan.resolve.push(declaration);
         } else if let Some(snapshot) = snapshots.get(declaration.as_str()) {
@@ -78,11 +80,40 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
     plan
 }
 
-/// Returns the snapshots that were taken of a declaration when it was added.
-fn taken_by_hand(added: &EventKind, declaration: &Declaration) -> Option<Vec<Snapshot>> {
-    let EventKind::ConfigDelta(delta) = added else { return None };
-    let delivered = delta.delivered.iter().find(|delivered| delivered.declaration == *declaration)?;
-    Some(delivered.resources.iter().filter_map(|index| delta.resources.get(*index)).cloned().collect())
+/// Returns the newest of the snapshots that were taken of a declaration by hand.
+fn taken_by_hand<'e>(
+    events: impl Iterator<Item = &'e EventKind>,
+    declaration: &Declaration,
+) -> Vec<Snapshot> {
+    let mut taken: Vec<Snapshot> = Vec::new();
+    let mut places = HashMap::new();
+    for event in events {
+        let EventKind::ConfigDelta(delta) = event else { continue };
+        for snapshot in delta.taken_of(declaration) {
+            match places.insert(&snapshot.uri, taken.len()) {
+                Some(place) => {
+                    places.insert(&snapshot.uri, place);
+                    taken[place].clone_from(snapshot);
+                }
+                None => taken.push(snapshot.clone()),
+            }
+        }
+    }
+    taken
+}
+
+impl ConfigDelta {
+    /// Returns the snapshots that were taken of a declaration by hand.
+    pub fn taken_of(&self, declaration: &Declaration) -> impl Iterator<Item = &Snapshot> {
+        let delivered = self.delivered.iter().filter(move |delivered| delivered.declaration == *declaration);
+        delivered
+            .flat_map(|delivered| delivered.resources.iter().filter_map(|index| self.resources.get(*index)))
+    }
+
+    /// Returns whether snapshots were taken of a declaration by hand.
+    fn has_taken(&self, declaration: &Declaration) -> bool {
+        self.delivered.iter().any(|delivered| delivered.declaration == *declaration)
+    }
 }
 
 /// Returns the declarations in force: configured ones and what the conversation added, less what it removed.
@@ -154,6 +185,8 @@ struct Declared {
     declaration: Declaration,
     /// The event that added it last; configured ones were there before all events.
     added: Option<usize>,
+    /// The events since it was last attached that hold snapshots taken by hand.
+    taken: Vec<usize>,
 }
 
 impl Declared {
@@ -180,7 +213,13 @@ fn declared(stream: &Stream, configured: &[Declaration]) -> Vec<Declared> {
         if let EventKind::ConfigDelta(delta) = &event.kind {
             let change = Change::of(delta);
             list.remove(&change.remove);
-            change.add.into_iter().for_each(|declaration| list.add(declaration, Some(index)));
+            for declaration in change.add {
+                if delta.has_taken(&declaration) {
+                    list.take(declaration, index);
+                } else {
+                    list.add(declaration, Some(index));
+                }
+            }
         }
     }
     list.entries
@@ -195,12 +234,25 @@ struct DeclaredList {
 
 impl DeclaredList {
     fn add(&mut self, declaration: Declaration, added: Option<usize>) {
-        if let Some(place) = self.places.get(&declaration) {
-            self.entries[*place].added = added;
-            return;
+        let entry = self.entry(declaration);
+        entry.added = added;
+        entry.taken.clear();
+    }
+
+    /// Adds a declaration with snapshots that were taken of it.
+    fn take(&mut self, declaration: Declaration, event: usize) {
+        let entry = self.entry(declaration);
+        entry.added = Some(event);
+        entry.taken.push(event);
+    }
+
+    fn entry(&mut self, declaration: Declaration) -> &mut Declared {
+        let next = self.entries.len();
+        let place = *self.places.entry(declaration.clone()).or_insert(next);
+        if place == next {
+            self.entries.push(Declared { declaration, added: None, taken: Vec::new() });
         }
-        self.places.insert(declaration.clone(), self.entries.len());
-        self.entries.push(Declared { declaration, added });
+        &mut self.entries[place]
     }
 
     fn remove(&mut self, removed: &[Declaration]) {
@@ -371,5 +423,33 @@ mod tests {
         // Attached anew, it is resolved anew.
         let again = [&history[..], &[change(&["file:d/"], &[])]].concat();
         assert_eq!(planned(&again).resolve, names(&["file:d/"]));
+    }
+
+    #[test]
+    fn snapshots_taken_one_after_the_other_go_together_the_newest_of_each() {
+        let snapshot = |name: &str, text: &str| {
+            Resource::new(format!("file:///d/{name}"), Payload::Inline(ResourceContent::Text(text.into())))
+        };
+        let refreshed = |resources: Vec<Snapshot>| {
+            let delivered = Delivered {
+                declaration: Declaration::new("file:d/"),
+                resources: (0..resources.len()).collect(),
+            };
+            event(EventKind::ConfigDelta(ConfigDelta {
+                resources,
+                delivered: vec![delivered],
+                ..Change { add: names(&["file:d/"]), ..Change::default() }.into_delta()
+            }))
+        };
+        let history = [
+            change(&["file:d/"], &[]),
+            refreshed(vec![snapshot("old", "sent")]),
+            delivered(&["file:d/"]),
+            refreshed(vec![snapshot("a", "1")]),
+            refreshed(vec![snapshot("b", "1"), snapshot("a", "2")]),
+        ];
+        let plan = plan(&Stream::from_events(history.to_vec()), &[], &[]);
+        let taken = vec![snapshot("a", "2"), snapshot("b", "1")];
+        assert_eq!(plan.copies, vec![(Declaration::new("file:d/"), taken)]);
     }
 }

@@ -8,13 +8,21 @@ const DESCRIBED_BYTES: usize = 2048;
 
 /// Makes the resource of what a command printed.
 ///
-/// Its content is what came through stdout, and nothing else if that is all there was. Else text goes on
+/// Text in another charset than UTF-8 is shown with what could not be read replaced. Its content is what came through stdout, and nothing else if that is all there was. Else text goes on
 /// with stderr and the exit status, so that another status is another checksum; beside binary content
 /// they are in the description.
 pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
     let Output { stdout, stderr, status, .. } = output;
     let (content, mime_type) = classify(stdout, "");
     let is_plain = status == 0 && stderr.is_empty();
+    if let ResourceContent::Blob(bytes) = &content
+        && let Some(text) = as_text(bytes)
+    {
+        let mut resource = Resource::new(line.uri(), content).with_mime_type("text/plain");
+        resource.formatted = Some(with_ending(text, &stderr, status));
+        resource.description = line.description().map(str::to_owned);
+        return resource.with_name(line.name());
+    }
     let (content, description) = match content {
         ResourceContent::Text(text) if !is_plain => {
             (ResourceContent::Text(with_ending(text, &stderr, status)), None)
@@ -29,6 +37,17 @@ pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
     let mut resource = Resource::new(line.uri(), content).with_mime_type(mime_type).with_name(line.name());
     resource.description = (!description.is_empty()).then_some(description);
     resource
+}
+
+/// Reads what is text but for some bytes, such as a diff of a file in another charset.
+fn as_text(bytes: &[u8]) -> Option<String> {
+    const GARBLED_AT_MOST: usize = 10;
+    if bytes.contains(&0) || infer::get(bytes).is_some() {
+        return None;
+    }
+    let text = String::from_utf8_lossy(bytes).into_owned();
+    let (garbled, all) = (text.matches('\u{fffd}').count(), text.chars().count());
+    (garbled * GARBLED_AT_MOST <= all).then_some(text)
 }
 
 fn with_ending(mut text: String, stderr: &[u8], status: i32) -> String {
@@ -118,8 +137,12 @@ mod tests {
     }
 
     #[test]
-    fn text_in_another_charset_is_binary() {
-        let resource = made(b"caf\xe9", b"", 0);
-        assert_eq!(resource.mime_type.as_deref(), Some("application/octet-stream"));
+    fn text_in_another_charset_is_shown_as_far_as_it_can_be_read() {
+        let resource = made(b"+ the caf\xe9 is open\n", b"", 1);
+        assert_eq!(resource.mime_type.as_deref(), Some("text/plain"));
+        assert_eq!(resource.content.as_bytes(), b"+ the caf\xe9 is open\n");
+        assert_eq!(resource.formatted.as_deref(), Some("+ the caf\u{fffd} is open\n[exit status: 1]\n"));
+        let noise = made(b"\xe9\xff\xfe\xfd", b"", 0);
+        assert_eq!((noise.mime_type.as_deref(), noise.formatted), (Some("application/octet-stream"), None));
     }
 }

@@ -35,6 +35,9 @@ pub enum CommandError {
         /// How long it may run.
         limit: Duration,
     },
+    /// The program stopped and was ended.
+    #[error("it stopped, as programs do that want to read from the terminal: there is none for them here")]
+    Stopped,
     /// The program was ended because it printed too much.
     #[error("it printed more than the {limit} bytes that conversation.attachment.max_bytes allows")]
     TooLong {

@@ -33,6 +33,18 @@ pub(super) fn has_ended(child: &mut Child) -> io::Result<bool> {
     Ok(child.try_wait()?.is_some())
 }
 
+/// Returns whether the program is stopped: it wanted to read from the terminal, which its group may not.
+#[cfg(unix)]
+pub(super) fn is_stopped(child: &mut Child) -> bool {
+    let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(Some(_)))
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_stopped(_: &mut Child) -> bool {
+    false
+}
+
 /// Asks the program, and all of its group, to end. It must not have been reaped.
 #[cfg(unix)]
 pub(super) fn terminate(child: &mut Child) {

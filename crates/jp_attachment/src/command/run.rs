@@ -114,6 +114,7 @@ impl Running {
                 None if started.elapsed() >= bounds.timeout => {
                     return Err(CommandError::Timeout { limit: bounds.timeout });
                 }
+                None if group::is_stopped(&mut self.child) => return Err(CommandError::Stopped),
                 _ if (bounds.is_moot)() => return Ok(false),
                 _ => {}
             }

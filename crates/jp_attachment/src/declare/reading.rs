@@ -194,7 +194,7 @@ impl Reading<'_> {
         let input = self.input.to_owned();
         match scheme {
             Scheme::External | Scheme::Stdin | Scheme::Clipboard => AttachError::Snapshot { input },
-            scheme => AttachError::Unsupported { input, scheme: scheme.shown() },
+            scheme => AttachError::Unsupported { input: redacted(&input), scheme: scheme.shown() },
         }
     }
 

@@ -14,6 +14,7 @@ pub(super) fn inspect(
     context: &Context<'_>,
 ) -> Result<Vec<Tolerated<FileStamp>>, AttachError> {
     let look = |(): &mut (), file: &Planned| {
+        context.check_cancelled()?;
         context.unavailable.tolerate(stamp(
             &file.path,
             &declared[file.declared].input,

@@ -37,10 +37,13 @@ pub(super) struct Planned {
 /// Finds the files that declarations stand for. Reads directories, and no file.
 pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan, AttachError> {
     let excludes: Vec<&Exclude> = declared.iter().filter_map(|one| one.source.as_exclude()).collect();
+    let own = declared.iter().filter(|one| one.is_trusted);
+    let own_excludes = own.filter_map(|one| one.source.as_exclude()).collect();
     let named = declared.iter().filter_map(|one| one.source.as_path()).collect();
     let mut planner = Planner {
         context,
         excludes,
+        own_excludes,
         named,
         files: Vec::new(),
         indexes: HashMap::new(),
@@ -61,6 +64,8 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
 struct Planner<'a> {
     context: &'a Context<'a>,
     excludes: Vec<&'a Exclude>,
+    /// Those of this command: one of an earlier message does not keep out what is named outright now.
+    own_excludes: Vec<&'a Exclude>,
     /// Paths that are named outright.
     named: HashSet<&'a Path>,
     files: Vec<Planned>,
@@ -91,7 +96,7 @@ impl Planner<'_> {
 
     /// Plans a file that is named outright.
     fn file(&mut self, index: usize, declared: &Declared, path: &Path) -> Result<Given, AttachError> {
-        if self.excludes.iter().any(|exclude| exclude.covers(path, false)) {
+        if self.own_excludes.iter().any(|exclude| exclude.covers(path, false)) {
             let identity = self.context.place.identify(path, None);
             let name = identity.map(|identity| identity.name).unwrap_or_default();
             self.notices.push(Notice::Excluded { name });
@@ -110,7 +115,8 @@ impl Planner<'_> {
         glob: Option<&Glob>,
     ) -> Result<Option<Given>, AttachError> {
         let (input, excludes, named) = (declared.input.as_str(), &self.excludes, &self.named);
-        let walk = Walk { input, base, glob, excludes, named, context: self.context };
+        let (context, is_trusted) = (self.context, declared.is_trusted);
+        let walk = Walk { input, base, is_trusted, glob, excludes, named, context };
         let Found { files, notices, secrets, named_secrets, .. } = walk.run()?;
         self.notices.extend(notices);
         let secrets = secrets.into_iter().filter(|name| self.secrets.insert(name.clone()));

@@ -23,6 +23,8 @@ pub(super) struct Walk<'a> {
     pub(super) input: &'a str,
     /// The canonical directory.
     pub(super) base: &'a Path,
+    /// Whether links may lead out of the workspace: what comes with it may not.
+    pub(super) is_trusted: bool,
     /// What a file must match.
     pub(super) glob: Option<&'a Glob>,
     pub(super) excludes: &'a [&'a Exclude],
@@ -170,6 +172,7 @@ impl Walking<'_> {
 
     /// Reads a directory; none where it can't be and that is tolerated.
     fn enter(&mut self, directory: PathBuf) -> Result<Option<Level>, AttachError> {
+        self.walk.context.check_cancelled()?;
         let entries = entries(&directory)
             .map_err(|error| AttachError::io(self.walk.input, "read the directory", &directory, error));
         let entries = match self.walk.context.unavailable.tolerate(entries)? {
@@ -256,6 +259,10 @@ impl Walking<'_> {
         }
         let place = self.walk.context.place;
         if place.relative(&target).is_none() && !target.starts_with(self.walk.base) {
+            if !self.walk.is_trusted {
+                self.found.notices.push(Notice::LeftOut { name: self.name(&link) });
+                return Ok(());
+            }
             let uri = place.declaration(&target).ok();
             self.found.notices.push(Notice::LeavesWorkspace { name: self.name(&link), uri });
         }
@@ -281,7 +288,8 @@ impl Walking<'_> {
 
 impl Found {
     fn has_skipped(&self) -> bool {
-        self.notices.iter().any(|notice| matches!(notice, Notice::Skipped(_)))
+        let is_skip = |notice: &Notice| matches!(notice, Notice::Skipped(_) | Notice::LeftOut { .. });
+        self.notices.iter().any(is_skip)
     }
 }
 

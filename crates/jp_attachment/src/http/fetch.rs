@@ -12,17 +12,20 @@ use super::{
     body::{Body, BodyError},
     client::{Access, Clients, NoPublicAddress, is_refused},
 };
+use crate::Progress;
 
 /// How many redirects are followed.
 pub(super) const MAX_REDIRECTS: usize = 10;
 
 /// Gets pages.
-pub(super) struct Fetcher {
+pub(super) struct Fetcher<'a> {
     pub(super) clients: Clients,
     /// How long one page may take in all.
     pub(super) timeout: Duration,
     /// How long its content may be, decompressed.
     pub(super) max_bytes: u64,
+    /// Counts what arrives.
+    pub(super) progress: Option<&'a Progress>,
 }
 
 /// What to get.
@@ -41,7 +44,7 @@ pub(super) struct Page {
     pub(super) bytes: Vec<u8>,
 }
 
-impl Fetcher {
+impl Fetcher<'_> {
     /// Gets a page, wherever its redirects lead.
     pub(super) async fn get(&self, request: &Request<'_>) -> Result<Page, HttpError> {
         let mut chain = Chain::new(request);
@@ -97,7 +100,13 @@ impl Fetcher {
             BodyError::Malformed(source) => HttpError::Decompress { at: at.clone(), source },
         };
         let cut_off = |error: reqwest::Error| HttpError::Body { at: at.clone(), source: error.without_url() };
+        if let Some(progress) = self.progress {
+            progress.expect(0, response.content_length().unwrap_or(0));
+        }
         while let Some(chunk) = response.chunk().await.map_err(cut_off)? {
+            if let Some(progress) = self.progress {
+                progress.read(chunk.len() as u64);
+            }
             body.push(&chunk).map_err(failed)?;
         }
         let bytes = body.finish().map_err(failed)?;
@@ -123,12 +132,13 @@ impl<'a> Chain<'a> {
 
     /// Decides where the next request may go.
     ///
-    /// What is typed may be anywhere, and its host go on where it was; a server of the internet that later
-    /// claims an address of this network gets nothing, were it by its own name.
+    /// What is typed may be anywhere, and its server go on where it was (another port is another server); a
+    /// server of the internet that later claims an address of this network gets nothing, were it by its own
+    /// name.
     fn access(&self) -> Access {
         let is_first = self.visited.is_empty();
-        let is_same_host = self.at.host() == self.request.url.host();
-        if self.request.is_trusted && (is_first || self.is_private && is_same_host) {
+        let is_same_server = self.at.is_same_server(self.request.url);
+        if self.request.is_trusted && (is_first || self.is_private && is_same_server) {
             Access::Any
         } else {
             Access::Public
@@ -235,7 +245,8 @@ mod tests {
         let (private, public) = ("10.0.0.1:80", "8.8.8.8:80");
         let table = [
             ("http://a/", private, "/b", true, Access::Any, true),
-            ("http://a/", private, "http://a:81/b", true, Access::Any, false),
+            ("http://a/", private, "http://a:81/b", true, Access::Public, false),
+            ("http://a:81/", private, "https://a/b", true, Access::Public, false),
             ("http://a/", private, "https://a/b", true, Access::Any, false),
             ("http://a/", private, "http://b/", true, Access::Public, false),
             ("http://a/", private, "/b", false, Access::Public, true),

@@ -293,17 +293,18 @@ fn credentials_go_to_their_origin_alone() {
 }
 
 #[test]
-fn credentials_are_not_shown_to_another_port() {
+fn redirect_to_another_port_of_a_private_host_is_refused() {
     let other = Server::always(ok("content-type: text/plain\r\n", "page"));
     let elsewhere = other.url("/c");
     let server = Server::start(move |exchange| exchange.redirect(&elsewhere));
     let world = World::new();
     let typed = world.typed(&server.url("/a").replace("//", "//JOE:SECRET@"));
-    let resolved = world.resolve(&[typed]).unwrap();
-    assert!(!format!("{resolved:?}").contains("SECRET"));
-    assert_eq!(resolved.delivered[0].declaration, server.url("/a"));
+    let error = world.resolve(&[typed]).unwrap_err();
+    assert!(!format!("{error:?}").contains("SECRET"));
+    let AttachError::Http { source, .. } = error else { panic!("{error}") };
+    assert!(matches!(*source, HttpError::PrivateAddress { .. }), "{source}");
     assert!(server.requests()[0].contains("authorization"));
-    assert!(!other.requests()[0].contains("authorization"));
+    assert_eq!(other.requests(), Vec::<String>::new());
 }
 
 #[test]

@@ -73,6 +73,13 @@ impl HttpUrl {
         self.0.origin() == other.0.origin()
     }
 
+    /// Returns whether a server is the same, be it with encryption on the usual port.
+    pub(super) fn is_same_server(&self, other: &Self) -> bool {
+        let has_usual_port = |url: &Self| url.0.port().is_none();
+        let is_same_port = self.0.port_or_known_default() == other.0.port_or_known_default();
+        self.0.host() == other.0.host() && (is_same_port || has_usual_port(self) && has_usual_port(other))
+    }
+
     /// Returns the last name of the path, as it is encoded.
     pub(super) fn file_name(&self) -> &str {
         self.0.path().rsplit('/').next().unwrap_or_default()
@@ -101,8 +108,11 @@ impl fmt::Debug for Credentials {
 }
 
 /// Returns the text of a URL, well formed or not, without what may be credentials.
-pub(crate) fn redacted(text: &str) -> String {
-    match (text.split_once(':'), text.rsplit_once('@')) {
+#[must_use]
+pub fn redacted(text: &str) -> String {
+    let is_url =
+        text.contains("://") || text.get(..4).is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"));
+    match (text.split_once(':').filter(|_| is_url), text.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://…@{rest}"),
         _ => text.to_owned(),
     }

@@ -6,10 +6,9 @@ use std::{ffi::OsStr, path::Path};
 /// `.npmrc`, `.pypirc` and `.my.cnf` may hold nothing but settings, and are where the tools' own
 /// documentation has a token written.
 ///
-/// Not in it are `.envrc`, as many repositories have one that only names a toolchain, `*.key`, which is as
-/// often a presentation, and `*.pem` and `*.asc`, which are mostly certificates and signatures: a private
+/// Not in it are `*.key`, which is as often a presentation, and `*.pem` and `*.asc`, which are mostly certificates and signatures: a private
 /// key in any of them is found by how it begins.
-const NAMES: [&str; 29] = [
+const NAMES: [&str; 37] = [
     ".netrc",
     "_netrc",
     ".pgpass",
@@ -37,6 +36,14 @@ const NAMES: [&str; 29] = [
     "application_default_credentials.json",
     "master.key",
     ".smbcredentials",
+    ".envrc",
+    ".bash_history",
+    ".zsh_history",
+    "kubeconfig",
+    "secrets.json",
+    "secrets.toml",
+    "secrets.yaml",
+    "secrets.yml",
     ".fetchmailrc",
     ".msmtprc",
 ];
@@ -44,8 +51,8 @@ const NAMES: [&str; 29] = [
 /// Ends of such names.
 ///
 /// A Terraform state holds every secret that it manages in the clear.
-const SUFFIXES: [&str; 8] =
-    [".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".tfstate", ".tfstate.backup"];
+const SUFFIXES: [&str; 9] =
+    [".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".tfstate", ".tfstate.backup", ".tfvars"];
 
 /// Such files that only their directory tells.
 const PATHS: [(&str, &str); 10] = [
@@ -120,7 +127,6 @@ mod tests {
             "/",
             "env",
             "environment",
-            ".envrc",
             ".environment",
             ".env.example",
             ".env.local.Sample",

@@ -9,6 +9,9 @@ const HEAD: usize = 4096;
 pub(crate) fn is_private_key(bytes: &[u8]) -> bool {
     let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let head = &start[..start.len().min(HEAD)];
+    if is_service_account(head) {
+        return true;
+    }
     let says_something = |line: &&[u8]| !line.is_empty() && !line.starts_with(b"#");
     let Some(first) = lines(head).find(says_something) else { return false };
     if first.starts_with(b"PuTTY-User-Key-File-") || first.starts_with(b"AGE-SECRET-KEY-1") {
@@ -19,6 +22,12 @@ pub(crate) fn is_private_key(bytes: &[u8]) -> bool {
         || first == b"Bag Attributes"
         || first.starts_with(b"Key Attributes");
     is_of_blocks && lines(start).any(begins_private_key)
+}
+
+/// Returns whether a file begins as the JSON of a service account that has its private key in it.
+fn is_service_account(head: &[u8]) -> bool {
+    let holds = |text: &[u8]| head.windows(text.len()).any(|window| window == text);
+    head.trim_ascii_start().starts_with(b"{") && holds(b"\"private_key\"") && holds(b"PRIVATE KEY-----")
 }
 
 /// Returns whether a line is `-----BEGIN … PRIVATE KEY-----`, or PGP's or SSH.com's like of it.

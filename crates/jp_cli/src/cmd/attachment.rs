@@ -2,9 +2,9 @@
 
 mod print;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use jp_attachment::Declared;
+use jp_attachment::{Declared, Source};
 use jp_conversation::{
     ConfigDelta, Declaration, Delivered, Event, EventKind, Stream,
     resolution::{self, Change, Plan},
@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 
 use super::query::{
     declarations::{Configured, configured, place, resolving},
+    keeper::Keeper,
     locking,
-    resolve::{Earlier, Keeper, parse, remember, resolve, stored_forms},
+    resolve::{Earlier, parse, resolve, stored_forms},
+    trust::remember,
 };
 use crate::{
     args::Attachment,
@@ -50,6 +52,14 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
         declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).names_snapshot())
     };
     let declared = parse(context, paths, &place, resolving.unavailable).map_err(without_skipping)?;
+    let has_credentials = |one: &&Declared| matches!(one.source, Source::Http { credentials: Some(_), .. });
+    if let Some(declared) = declared.iter().find(has_credentials) {
+        let input = &declared.input;
+        return Err(Failure::new(format!(
+            "the credentials of {input} are not kept, so it can't be attached later"
+        ))
+        .with_hint("`jp query --attach URL` uses them for that message."));
+    }
     let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_outside);
     let nothing = Earlier { plan: Plan::default(), configured: &Configured::default(), is_new: false };
     let attachments = resolve(context, nothing, outside, &resolving).map_err(without_skipping)?;
@@ -91,13 +101,13 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
         let mut matches: Vec<_> = declared.iter().filter(is_meant).cloned().collect();
         if matches.is_empty() {
             let names = names_outside(&conversation.stream);
-            let is_named =
-                |declaration: &&Declaration| names.get(declaration.as_str()) == Some(&path.as_str());
+            let is_named = |declaration: &&Declaration| {
+                names.get(declaration.as_str()) == Some(&path.as_str()) || is_kind(declaration, path)
+            };
             matches = declared.iter().filter(is_named).cloned().collect();
         }
         if matches.is_empty() {
-            return Err(Failure::new(format!("{path} is not attached to conversation {}", found.located.id))
-                .with_hint("`jp attachment ls` lists what is."));
+            return Err(not_attached(path, &rows(&conversation.stream, &declared), &found));
         }
         removed.extend(matches);
     }
@@ -113,6 +123,28 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
         }
     }
     Ok(Code::Done)
+}
+
+/// Returns whether a declaration is of what `-` or `clip:` attached.
+fn is_kind(declaration: &Declaration, text: &str) -> bool {
+    match text {
+        "-" | "stdin:" => declaration.as_str().starts_with("stdin:"),
+        "clip:" => declaration.as_str().starts_with("clip:"),
+        _ => false,
+    }
+}
+
+/// Says that something is not attached, or with what it is.
+fn not_attached(text: &str, rows: &[Row<'_>], found: &Found) -> Failure {
+    let gave = rows.iter().find(|row| row.names(text)).map(|row| row.declaration);
+    let text = jp_attachment::redacted(text);
+    match gave {
+        Some(declaration) => Failure::new(format!("{text} is attached as a part of {declaration}"))
+            .with_hint(format!("`jp attachment rm '{declaration}'` detaches all of that."))
+            .with_hint(format!("`jp attachment add '!{text}'` leaves {text} out from then on.")),
+        None => Failure::new(format!("{text} is not attached to conversation {}", found.located.id))
+            .with_hint("`jp attachment ls` lists what is."),
+    }
 }
 
 /// Returns today's form of a declaration that names the workspace root `/` or a host, as older ones do.
@@ -148,6 +180,14 @@ struct Row<'a> {
     newest: Option<(usize, &'a Snapshot)>,
 }
 
+impl Row<'_> {
+    /// Returns whether a text is the name or the URI of the snapshot.
+    fn names(&self, text: &str) -> bool {
+        let is_named = |snapshot: &Snapshot| snapshot.uri == text || snapshot.name.as_deref() == Some(text);
+        self.newest.is_some_and(|(_, snapshot)| is_named(snapshot))
+    }
+}
+
 fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let found = match (id, context.current()?) {
         (None, found) => found,
@@ -159,24 +199,23 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let stream = conversation.map(|conversation| conversation.stream).unwrap_or_default();
     let declared = resolution::effective(&stream, &configured.declarations);
     let rows = rows(&stream, &declared);
+    let pending = resolution::plan(&stream, &configured.declarations, &[]);
+    let pending: HashSet<&Declaration> = pending.declarations().collect();
     if context.output.is_json() {
         context.output.json(&rows.iter().map(document).collect::<Vec<_>>())?;
         return Ok(Code::Done);
     }
     let line = |row: &Row<'_>| {
         let (turn, size, name, uri) = match row.newest {
-            Some((0, snapshot)) => (
-                "not sent yet".to_owned(),
-                size::bytes(snapshot.blob_ref().size),
-                snapshot.label(),
-                snapshot.uri.as_str(),
-            ),
-            Some((turn, snapshot)) => (
-                format!("turn {turn}"),
-                size::bytes(snapshot.blob_ref().size),
-                snapshot.label(),
-                snapshot.uri.as_str(),
-            ),
+            Some((turn, snapshot)) => {
+                let turn = match turn {
+                    0 => "not sent yet".to_owned(),
+                    turn if pending.contains(row.declaration) => format!("turn {turn}, again with the next"),
+                    turn => format!("turn {turn}"),
+                };
+                let size = size::bytes(snapshot.blob_ref().size);
+                (turn, size, snapshot.label(), snapshot.uri.as_str())
+            }
             None if row.declaration.is_exclude() => {
                 ("-".to_owned(), String::new(), row.declaration.as_str(), "")
             }
@@ -213,10 +252,10 @@ fn rows<'a>(stream: &'a Stream, declared: &'a [Declaration]) -> Vec<Row<'a>> {
 }
 
 /// A snapshot with its turn; 0 where no message has taken it yet.
-type Taken<'a> = (usize, &'a Snapshot);
+pub(crate) type Taken<'a> = (usize, &'a Snapshot);
 
 /// Returns what each declaration gave, in the order in which it came first.
-fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken<'_>>> {
+pub(crate) fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken<'_>>> {
     let mut newest: HashMap<&Declaration, Vec<Taken<'_>>> = HashMap::new();
     let mut places = HashMap::new();
     for (turn, resources, delivered) in deliveries(stream) {

@@ -2,6 +2,8 @@
 
 mod print;
 
+use std::collections::HashSet;
+
 use jp_conversation::{
     ConfigDelta, Declaration, Event, EventKind, Stream,
     resolution::{self, Change},
@@ -243,12 +245,14 @@ fn carried_over(
     kept: &[usize],
 ) -> Result<Option<ConfigDelta>, Failure> {
     let events = kept.iter().map(|index| conversation.stream.events()[*index].clone()).collect();
-    let plan =
-        resolution::plan(&Stream::from_events(events), &declared_by_files(context, conversation)?, &[]);
+    let stream = Stream::from_events(events);
+    let configured = declared_by_files(context, conversation)?;
+    let plan = resolution::plan(&stream, &configured, &[]);
+    let declared = resolution::effective(&stream, &configured);
     let snapshots = resolution::newest_snapshots(&conversation.stream);
     let snapshot = |declaration: &Declaration| snapshots.get(declaration.as_str()).copied().cloned();
     let resources: Vec<_> = plan.lost.iter().filter_map(snapshot).collect();
-    let add = taken_for_lost_turns(&conversation.stream, kept);
+    let add = taken_by_hand(conversation, kept, &declared);
     if resources.is_empty() && add.is_empty() {
         return Ok(None);
     }
@@ -260,23 +264,24 @@ fn carried_over(
     Ok(Some(ConfigDelta { resources, ..change }))
 }
 
-/// Returns the declarations of which snapshots were taken by hand for a turn that is not kept.
-fn taken_for_lost_turns(stream: &Stream, kept: &[usize]) -> Vec<Declaration> {
-    let is_lost = |(index, event): &(usize, &Event)| {
-        matches!(event.kind, EventKind::ChatRequest(_)) && !kept.contains(index)
+/// Returns the declarations in force of which snapshots were taken by hand, if a turn is not kept: those
+/// snapshots may lack what went with that turn.
+fn taken_by_hand(conversation: &Conversation, kept: &[usize], declared: &[Declaration]) -> Vec<Declaration> {
+    let events = conversation.stream.events();
+    let kept: HashSet<usize> = kept.iter().copied().collect();
+    let is_lost = |(index, event): (usize, &Event)| {
+        matches!(event.kind, EventKind::ChatRequest(_)) && !kept.contains(&index)
     };
-    let Some((last_lost, _)) = stream.events().iter().enumerate().rfind(is_lost) else {
+    if !events.iter().enumerate().any(is_lost) {
         return Vec::new();
-    };
-    let taken = stream.events()[..last_lost].iter().filter_map(|event| match &event.kind {
+    }
+    let taken = events.iter().filter_map(|event| match &event.kind {
         EventKind::ConfigDelta(delta) => Some(&delta.delivered),
         _ => None,
     });
-    taken
-        .flatten()
-        .map(|delivered| delivered.declaration.clone())
-        .filter(|one| !one.names_snapshot())
-        .collect()
+    let taken: HashSet<&Declaration> = taken.flatten().map(|delivered| &delivered.declaration).collect();
+    let is_taken = |one: &&Declaration| taken.contains(one) && !one.names_snapshot();
+    declared.iter().filter(is_taken).cloned().collect()
 }
 
 fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {

@@ -1,14 +1,18 @@
 //! `jp query`: from the arguments to the answer, in the order in which it happens.
 
+mod advice;
 mod answer;
 mod contents;
 pub(crate) mod declarations;
 mod explain;
+pub(crate) mod keeper;
 pub(crate) mod locking;
 mod message;
 mod model;
 mod prepare;
 pub(crate) mod resolve;
+pub(crate) mod trust;
+mod watched;
 
 use jp_config::Resolved;
 use jp_conversation::{Event, Stream};

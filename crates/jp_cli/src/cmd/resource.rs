@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     args::Resource,
+    cmd::attachment::deliveries,
     error::{Code, Failure},
     output::table,
     size,
@@ -27,7 +28,7 @@ pub(crate) fn run(command: Resource, context: &Context<'_>) -> Result<Code, Fail
     }
 }
 
-/// A snapshot and the turn it was attached at.
+/// A snapshot and the turn it was attached at; 0 where no message has taken it yet.
 pub(crate) struct Attached<'a> {
     pub(crate) turn: usize,
     pub(crate) snapshot: &'a Snapshot,
@@ -35,9 +36,9 @@ pub(crate) struct Attached<'a> {
 
 /// Returns every snapshot of a stream, oldest first.
 pub(crate) fn attached(stream: &Stream) -> impl Iterator<Item = Attached<'_>> {
-    stream
-        .requests()
-        .flat_map(|(turn, request)| request.resources.iter().map(move |snapshot| Attached { turn, snapshot }))
+    let snapshots = deliveries(stream).into_iter();
+    snapshots
+        .flat_map(|(turn, resources, _)| resources.iter().map(move |snapshot| Attached { turn, snapshot }))
 }
 
 /// Describes a snapshot as `--format json` does everywhere.
@@ -47,7 +48,7 @@ pub(crate) fn describe(attached: &Attached<'_>) -> Value {
         "uri": attached.snapshot.uri,
         "name": attached.snapshot.name,
         "mimeType": attached.snapshot.mime_type,
-        "turn": attached.turn,
+        "turn": (attached.turn > 0).then_some(attached.turn),
         "checksum": blob.checksum,
         "size": blob.size,
     })
@@ -64,7 +65,7 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let row = |attached: &Attached<'_>| {
         let blob = attached.snapshot.blob_ref();
         vec![
-            format!("turn {}", attached.turn),
+            if attached.turn > 0 { format!("turn {}", attached.turn) } else { "not sent yet".to_owned() },
             size::bytes(blob.size),
             blob.checksum.short(),
             attached.snapshot.label().to_owned(),
@@ -106,7 +107,7 @@ fn show(context: &Context<'_>, id: Option<&str>, uri: &str, version: Option<&str
         }
         context.output.json(&document)?;
     } else {
-        context.output.bytes(&bytes)?;
+        context.output.content(&bytes)?;
     }
     Ok(Code::Done)
 }

@@ -1,5 +1,7 @@
 //! `jp attachment print`: what is attached, as a model is shown it.
 
+use std::collections::HashMap;
+
 use jp_conversation::{Declaration, Stream, resolution, resolution::Plan};
 use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
 use jp_storage::{BlobError, Blobs};
@@ -10,7 +12,8 @@ use crate::{
     cmd::query::{
         Scratch,
         declarations::{Configured, configured, place, resolving},
-        resolve::{Earlier, Keeper, resolve},
+        keeper::Keeper,
+        resolve::{Earlier, resolve},
     },
     error::{Code, Failure},
     workspace::Context,
@@ -27,9 +30,11 @@ pub(super) fn print(context: &Context<'_>, id: Option<&str>, wanted: &[String]) 
     let mut declared = resolution::effective(stream, &configured.declarations);
     declared.retain(|declaration| !declaration.is_exclude());
     let rows: Vec<Row<'_>> = rows(stream, &declared);
-    let is_wanted = |row: &Row<'_>| wanted.is_empty() || wanted.iter().any(|text| names(row, text, &place));
-    if let Some(unknown) = wanted.iter().find(|text| !rows.iter().any(|row| names(row, text, &place))) {
-        return Err(Failure::new(format!("{unknown} is not attached to conversation {}", found.located.id))
+    let meant: Vec<Meant<'_>> = wanted.iter().map(|text| Meant::new(text, &place)).collect();
+    let is_wanted = |row: &Row<'_>| meant.is_empty() || meant.iter().any(|meant| meant.names(row));
+    if let Some(unknown) = meant.iter().find(|meant| !rows.iter().any(|row| meant.names(row))) {
+        let text = jp_attachment::redacted(unknown.text);
+        return Err(Failure::new(format!("{text} is not attached to conversation {}", found.located.id))
             .with_hint("`jp attachment ls` lists what is."));
     }
     let scratch = Scratch::new()?;
@@ -51,14 +56,21 @@ pub(super) fn print(context: &Context<'_>, id: Option<&str>, wanted: &[String]) 
     write(context, &snapshots, &stores)
 }
 
-/// Returns whether a person means this row by `text`: a declaration, a name, a URI, or a path.
-fn names(row: &Row<'_>, text: &str, place: &jp_attachment::Place) -> bool {
-    let is_declared = || {
-        let meant = jp_attachment::possible_declarations(text, place);
-        meant.iter().any(|meant| meant == row.declaration.as_str())
-    };
-    let is_named = |snapshot: &Snapshot| snapshot.uri == text || snapshot.name.as_deref() == Some(text);
-    row.newest.is_some_and(|(_, snapshot)| is_named(snapshot)) || is_declared()
+/// What a person may mean by a text: a name, a URI, or a declaration as it was typed.
+struct Meant<'a> {
+    text: &'a str,
+    declarations: Vec<String>,
+}
+
+impl<'a> Meant<'a> {
+    fn new(text: &'a str, place: &jp_attachment::Place) -> Self {
+        Self { text, declarations: jp_attachment::possible_declarations(text, place) }
+    }
+
+    fn names(&self, row: &Row<'_>) -> bool {
+        row.names(self.text)
+            || self.declarations.iter().any(|declaration| declaration == row.declaration.as_str())
+    }
 }
 
 fn read_now(
@@ -89,16 +101,20 @@ fn write(context: &Context<'_>, snapshots: &[Snapshot], stores: &[Blobs]) -> Res
         return Ok(Code::Done);
     }
     if snapshots.is_empty() {
-        context.output.status("Nothing is attached.");
+        context.output.status("There is nothing to print.");
     }
+    let mut labels: HashMap<&str, usize> = HashMap::new();
+    snapshots.iter().for_each(|snapshot| *labels.entry(snapshot.label()).or_default() += 1);
     for (index, snapshot) in snapshots.iter().enumerate() {
         if snapshots.len() > 1 {
             let gap = if index == 0 { "" } else { "\n" };
-            context.output.line(&format!("{gap}==> {} <==", snapshot.label().escape_debug()))?;
+            let label = snapshot.label();
+            let uri = if labels[label] > 1 { format!(" ({})", snapshot.uri) } else { String::new() };
+            context.output.line(&format!("{gap}==> {}{uri} <==", label.escape_debug()))?;
         }
         match shown(snapshot, stores)? {
             ResourceContent::Text(text) => context.output.text(&text)?,
-            ResourceContent::Blob(bytes) if snapshots.len() == 1 => context.output.bytes(&bytes)?,
+            ResourceContent::Blob(bytes) if snapshots.len() == 1 => context.output.content(&bytes)?,
             ResourceContent::Blob(bytes) => {
                 let mime_type = snapshot.mime_type.as_deref().unwrap_or("application/octet-stream");
                 context.output.line(&format!("[{mime_type}, {} bytes]", bytes.len()))?;

@@ -1,5 +1,7 @@
 //! Waiting for one's turn to write.
 
+use std::time::Duration;
+
 use jp_storage::{
     ConversationId,
     lock::{Held, Lock, TryLock},
@@ -23,8 +25,17 @@ pub(crate) fn acquire(context: &Context<'_>, found: &Found) -> Result<Lock, Fail
     context
         .output
         .status(&format!("Waiting for {holder}, which is using conversation {} …", found.located.id));
-    Ok(held.wait()?)
+    loop {
+        context.interrupt().check()?;
+        std::thread::sleep(LOOK_AGAIN);
+        if let TryLock::Acquired(lock) = found.store.try_lock(found.located.id)? {
+            return Ok(lock);
+        }
+    }
 }
+
+/// How often it is looked whether a lock is free: waiting for it could not be interrupted.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Says that another process has a conversation.
 pub(crate) fn in_use(id: ConversationId, held: &Held) -> Failure {

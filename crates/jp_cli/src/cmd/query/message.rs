@@ -9,7 +9,7 @@ use crate::{args::Query, error::Failure, workspace::Context};
 /// Joins piped input and words, input first; `None` where there is neither.
 pub(super) fn compose(query: &Query, context: &Context<'_>) -> Result<Option<String>, Failure> {
     let words = query.words.join(" ");
-    let is_attached = query.attach.iter().any(|input| ["-", "stdin:"].contains(&input.as_str()));
+    let is_attached = query.attach.iter().any(|input| input == "-" || input.eq_ignore_ascii_case("stdin:"));
     let is_read = !is_attached && !context.environment.stdin_is_terminal;
     let input = if is_read { read_input()? } else { String::new() };
     Ok(match (input.trim().is_empty(), words.trim().is_empty()) {

@@ -14,7 +14,9 @@ use super::{
     Target,
     contents::Scratch,
     declarations::{configured, place, resolving},
-    resolve::{Attachments, Earlier, Keeper, parse, refused, remember, resolve, stored_forms},
+    keeper::Keeper,
+    resolve::{Attachments, Earlier, parse, resolve, stored_forms},
+    trust::{refused, remember},
 };
 use crate::{args::Query, error::Failure, workspace::Context};
 

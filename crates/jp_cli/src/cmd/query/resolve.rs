@@ -1,24 +1,21 @@
 //! From what was declared to snapshots.
 
-use std::{
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::mpsc,
-    time::Duration,
-};
+use std::collections::HashSet;
 
 use jp_attachment::{
-    AttachError, CommandError, ContentStore, Counts, Declared, FileStamp, Known, Notice, Place, Progress,
-    Reach, Resolved, Source, Unavailable, parse_input, parse_stored,
+    AttachError, Declared, Notice, Place, Reach, Resolved, Source, Unavailable, parse_input, parse_stored,
 };
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
-use jp_resource::{BlobRef, ResourceContent, Snapshot};
-use jp_storage::{Batch, FileState, KnownContent, Stamps};
+use jp_resource::Snapshot;
 
-use super::declarations::Configured;
+use super::{
+    advice,
+    declarations::Configured,
+    trust::{agreed, refused},
+    watched::watched,
+};
 use crate::{
-    error::{Code, Failure, chain},
-    output::Output,
-    size,
+    error::{Failure, chain},
     workspace::Context,
 };
 
@@ -43,7 +40,7 @@ pub(crate) fn parse(
             Err(error) if unavailable == Unavailable::Skip && error.is_unavailable() => {
                 skipped(context, &error)
             }
-            Err(error) => return Err(explicit_failure(error)),
+            Err(error) => return Err(advice::failure(error)),
         }
     }
     Ok(declared)
@@ -77,9 +74,9 @@ pub(crate) fn resolve(
     let has_files = wanted.iter().any(|one| matches!(one.source, Source::Path(_) | Source::Glob(_)));
     let excludes = earlier.plan.excludes.iter().filter(|declaration| !typed.contains(declaration));
     let excludes = excludes.filter(|_| has_files);
-    let excludes =
-        excludes.filter_map(|declaration| parse_stored(declaration.as_str(), resolving.place).ok());
-    let declared: Vec<_> = excludes.chain(wanted).collect();
+    let excludes = excludes.map(|declaration| parse_stored(declaration.as_str(), resolving.place));
+    let excludes = excludes.collect::<Result<Vec<_>, _>>().map_err(advice::failure)?;
+    let declared: Vec<_> = excludes.into_iter().chain(wanted).collect();
     let resolved = if declared.is_empty() {
         Resolved::default()
     } else {
@@ -87,7 +84,7 @@ pub(crate) fn resolve(
             let shown = error.to_string();
             let failed = inputs.into_iter().filter(|input| shown.contains(&format!("{input:?}")));
             let failed: Vec<String> = failed.collect();
-            earlier.advise(explicit_failure(error), &failed)
+            earlier.advise(advice::failure(error), &failed)
         })?
     };
     for notice in &resolved.notices {
@@ -97,66 +94,6 @@ pub(crate) fn resolve(
         }
     }
     Ok(with_copies(context, resolved, earlier.plan))
-}
-
-/// How long resolving may take before it is shown how far it is, and how often that is said anew.
-const PATIENCE: Duration = Duration::from_millis(500);
-const REDRAW: Duration = Duration::from_millis(100);
-
-/// Resolves; what takes more than half a second is shown while it goes on, and Ctrl-C ends it.
-fn watched(
-    context: &Context<'_>,
-    declared: &[Declared],
-    resolving: &jp_attachment::Context<'_>,
-) -> Result<Resolved, AttachError> {
-    let progress = Progress::default();
-    let cancelled = Some(context.interrupt().flag());
-    let bear_database = context.environment.bear_database.as_deref();
-    let watched =
-        jp_attachment::Context { progress: Some(&progress), cancelled, bear_database, ..*resolving };
-    let resolve = || jp_attachment::resolve(declared, &watched);
-    if !context.output.shows_progress() {
-        return resolve();
-    }
-    std::thread::scope(|scope| {
-        let (done, is_done) = mpsc::channel::<()>();
-        let output = context.output;
-        let progress = &progress;
-        scope.spawn(move || show(output, progress, &is_done));
-        let resolved = resolve();
-        drop(done);
-        resolved
-    })
-}
-
-/// Shows how far resolving is until the other end of `is_done` is dropped.
-fn show(output: &Output, progress: &Progress, is_done: &mpsc::Receiver<()>) {
-    let goes_on = |wait| is_done.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout);
-    if !goes_on(PATIENCE) {
-        return;
-    }
-    loop {
-        output.progress(&progress_line(progress.counts()));
-        if !goes_on(REDRAW) {
-            break;
-        }
-    }
-    output.progress("");
-}
-
-fn progress_line(counts: Counts) -> String {
-    const WIDTH: u64 = 20;
-    let Counts { items_done, items, bytes_done, bytes } = counts;
-    let part = |done: u64, all: u64| (done.min(all) * WIDTH).checked_div(all).unwrap_or(WIDTH);
-    let done = part(bytes_done, bytes).min(part(items_done as u64, items as u64)) as usize;
-    let bar = format!("{}{}", "█".repeat(done), "░".repeat(WIDTH as usize - done));
-    let of_items = format!(
-        "{} of {}",
-        size::thousands(items_done as u64),
-        size::count(items.max(items_done), "resource")
-    );
-    let of_bytes = format!("{} of {}", size::bytes(bytes_done), size::bytes(bytes.max(bytes_done)));
-    format!("Attaching {bar} {of_items}, {of_bytes}")
 }
 
 /// Reads declarations that were made earlier, by a configuration or in the conversation.
@@ -181,7 +118,7 @@ fn parse_earlier(
                 continue;
             }
             Ok(declared) => agreed(context, declared, resolving.place),
-            Err(error) => Err(explicit_failure(error)),
+            Err(error) => Err(advice::failure(error)),
         };
         match agreed {
             Ok(declared) => pending.extend(declared),
@@ -199,53 +136,6 @@ fn parse_earlier(
         failure.message.push_str(&format!(" (and {} more that can't be attached)", failed.len() - 1));
     }
     Err(earlier.advise(failure, &failed))
-}
-
-/// Returns a declaration that came with the workspace or its history, if it may be resolved.
-///
-/// A program is run only if the person made the declaration themself, agrees now, or said `--yes`.
-fn agreed(context: &Context<'_>, declared: Declared, place: &Place) -> Result<Option<Declared>, Failure> {
-    let text = declared.declaration.as_deref().unwrap_or(&declared.input);
-    let is_trusted = declared.is_trusted || context.workspace.trust().contains(text);
-    let declared = Declared { is_trusted, ..declared };
-    let Source::Command(line) = &declared.source else { return Ok(Some(declared)) };
-    if is_trusted {
-        return Ok(Some(declared));
-    }
-    let line = line.name();
-    let question = format!("The workspace or its history attaches the output of `{line}`. Run it?");
-    let is_agreed = if context.global.yes { Some(true) } else { context.output.confirm(&question) };
-    if !is_agreed.ok_or_else(|| unasked(&line))? {
-        context.output.warn(&format!("the output of `{line}` is left out"));
-        context.output.hint("`jp attachment rm` detaches it from the conversation.");
-        return Ok(None);
-    }
-    let declared = Declared { is_trusted: true, ..declared };
-    remember(context, std::slice::from_ref(&declared), place);
-    Ok(Some(declared))
-}
-
-fn unasked(line: &str) -> Failure {
-    let reason = "the workspace or its history asks for it, and there is no terminal to ask you on";
-    Failure::new(format!("failed to attach the output of `{line}`: {reason}")).with_hint("`--yes` runs it.")
-}
-
-/// Remembers declarations that are the person's own, where that makes a difference another time.
-pub(crate) fn remember(context: &Context<'_>, declared: &[Declared], place: &Place) {
-    let matters =
-        |declared: &&Declared| matches!(declared.source.reach(place), Reach::Network | Reach::Program);
-    let declarations = declared.iter().filter(matters).filter_map(|one| one.declaration.as_deref());
-    if let Err(error) = context.workspace.trust().add(declarations) {
-        context.output.detail(&format!("what was agreed to was not remembered: {error}"));
-    }
-}
-
-/// Says that a file outside the workspace is not attached because of what came with the workspace.
-pub(crate) fn refused(context: &Context<'_>, declaration: &str) {
-    context.output.warn(&format!(
-        "{declaration} is outside the workspace and is left out: a workspace and its history can come from anywhere"
-    ));
-    context.output.hint("attach it yourself with --attach, or in ~/.config/jp/config.toml.");
 }
 
 fn skipped(context: &Context<'_>, error: &AttachError) {
@@ -287,7 +177,13 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, plan: Plan) -> Attachm
         snapshots: resolved.resources.into_iter().map(Snapshot::from).collect(),
         delivered: resolved.delivered.into_iter().map(delivered).collect(),
     };
+    let resolved: HashSet<Declaration> =
+        attachments.delivered.iter().map(|delivered| delivered.declaration.clone()).collect();
     for (declaration, snapshots) in plan.copies {
+        // It was found after all: what was kept of it is older.
+        if resolved.contains(&declaration) {
+            continue;
+        }
         let first = attachments.snapshots.len();
         let resources = (first..first + snapshots.len()).collect();
         attachments.delivered.push(Delivered { declaration, resources });
@@ -302,75 +198,4 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, plan: Plan) -> Attachm
             .hint(&format!("attach the file again with --attach, or `jp attachment rm {declaration}`."));
     }
     attachments
-}
-
-fn explicit_failure(error: AttachError) -> Failure {
-    let raise = |key: &str, value: &str| {
-        format!("`-c conversation.attachment.{key}={value}` allows more for this command.")
-    };
-    let fewer = || "exclude some with `--attach '!PATTERN'`.".to_owned();
-    let advice = match &error {
-        AttachError::Interrupted => return Failure::interrupted(),
-        AttachError::TooLarge { .. } | AttachError::TooLong { .. } => vec![raise("max_bytes", "50MB")],
-        AttachError::TooManyFiles { limit, .. } => {
-            vec![fewer(), raise("max_files", &(limit * 5).to_string())]
-        }
-        AttachError::TooManyBytes { size, .. } => {
-            vec![fewer(), raise("max_total_bytes", &format!("{}MB", size / 1_000_000 + 1))]
-        }
-        AttachError::Secret { .. } => {
-            vec!["`-c conversation.attachment.secrets=warn` attaches it all the same.".to_owned()]
-        }
-        AttachError::Command { source: CommandError::Timeout { .. }, .. } => {
-            vec![raise("timeout_secs", "600")]
-        }
-        _ => Vec::new(),
-    };
-    let skip = error.is_unavailable().then(|| "--skip-unavailable goes on without it.".to_owned());
-    let code = if matches!(error, AttachError::Secret { .. }) { Code::Refused } else { Code::Failed };
-    let mut failure = Failure { code, ..Failure::from(error) };
-    failure.hints.extend(advice.into_iter().chain(skip));
-    failure
-}
-
-/// Keeps content in a batch of blobs, and remembers which files it is from.
-pub(crate) struct Keeper<'a> {
-    pub(crate) batch: &'a Batch,
-    pub(crate) stamps: &'a Stamps,
-}
-
-impl ContentStore for Keeper<'_> {
-    fn known(&self, file: &FileStamp) -> Option<Known> {
-        let known = self.stamps.find(&state(file)?)?;
-        let is_kept = self.batch.reuse(&known.blob).unwrap_or(false);
-        is_kept.then_some(())?;
-        Some(Known { blob: known.blob, mime_type: known.mime_type? })
-    }
-
-    fn keep(
-        &self,
-        content: &ResourceContent,
-        mime_type: &str,
-        file: Option<&FileStamp>,
-    ) -> Result<BlobRef, Box<dyn std::error::Error + Send + Sync>> {
-        let blob = self.batch.put_content(content)?;
-        if let Some(state) = file.and_then(state) {
-            self.stamps.remember(state, KnownContent { blob, mime_type: Some(mime_type.to_owned()) });
-        }
-        Ok(blob)
-    }
-}
-
-/// Returns what identifies a state of a file; nothing does where the system has no inodes to tell of.
-fn state(file: &FileStamp) -> Option<FileState> {
-    let mut name = DefaultHasher::new();
-    file.path.file_name().hash(&mut name);
-    (file.inode != 0).then(|| FileState {
-        name: name.finish(),
-        device: file.device,
-        inode: file.inode,
-        size: file.size,
-        modified: file.mtime_ns,
-        changed: file.ctime_ns,
-    })
 }

@@ -1,20 +1,21 @@
 //! `jp resource refresh`: new snapshots by hand.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jp_conversation::{
     ConfigDelta, Declaration, Delivered, Stream,
     resolution::{self, Change, Plan},
 };
-use jp_resource::Snapshot;
+use jp_resource::{BlobRef, Snapshot};
 use serde_json::json;
 
 use crate::{
     cmd::{
-        attachment::{Delivery, deliveries, record},
+        attachment::{newest_by_declaration, record},
         query::{
             declarations::{configured, place, resolving},
-            resolve::{Attachments, Earlier, Keeper, resolve},
+            keeper::Keeper,
+            resolve::{Attachments, Earlier, resolve},
         },
     },
     error::{Code, Failure},
@@ -37,24 +38,29 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     };
     let targets = if wanted.is_empty() {
         let (resolvable, snapshots): (Vec<_>, Vec<_>) = declared.into_iter().partition(can_resolve);
-        snapshots.iter().for_each(|declaration| context.output.warn(&unrepeatable(declaration).message));
-        Targets { declarations: resolvable, uris: None }
+        if !snapshots.is_empty() {
+            let left = size::count(snapshots.len(), "snapshot");
+            context.output.status(&format!("{left} of what can't be read again stay as they are."));
+        }
+        resolvable.into_iter().map(|declaration| (declaration, None)).collect()
     } else {
-        let targets = Targets::find(stream, &declared, wanted, &place)?;
-        if let Some(declaration) = targets.declarations.iter().find(|declaration| !can_resolve(declaration)) {
+        let targets = targets(stream, &declared, wanted, &place)?;
+        if let Some(declaration) = targets.keys().find(|declaration| !can_resolve(declaration)) {
             return Err(unrepeatable(declaration));
         }
         targets
     };
+    let resolve_these: Vec<_> = declarations_in_order(stream, &configured.declarations, &targets);
     let batch = found.store.batch();
     let stamps = context.workspace.stamps();
     let keeper = Keeper { batch: &batch, stamps: &stamps };
-    let plan = Plan { resolve: targets.declarations.clone(), excludes, ..Plan::default() };
+    let plan = Plan { resolve: resolve_these, excludes, ..Plan::default() };
     let earlier = Earlier { plan, configured: &configured, is_new: false };
-    let resolving = resolving(&config, &place, &keeper, false);
+    // One that fails does not keep the others old.
+    let resolving = resolving(&config, &place, &keeper, wanted.is_empty());
     let taken = resolve(context, earlier, Vec::new(), &resolving)
         .map_err(crate::cmd::attachment::without_skipping)?;
-    let outcome = Outcome::of(stream, taken, targets.uris.as_ref());
+    let outcome = Outcome::of(stream, &pending(stream, &configured.declarations), taken, &targets);
     let report = json!({"refreshed": &outcome.changed, "unchanged": &outcome.unchanged});
     if let Some(delta) = outcome.delta {
         record(context, &found, delta, batch)?;
@@ -77,69 +83,58 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
 }
 
 fn unrepeatable(declaration: &Declaration) -> Failure {
-    Failure::new(format!("{declaration} names a snapshot: nothing says where it is from"))
+    Failure::new(format!("{declaration} can't be read again: nothing says where it is from"))
         .with_hint("attach the file, or what it is of, once more.")
 }
 
-/// What is to be refreshed.
-struct Targets {
-    declarations: Vec<Declaration>,
-    /// Only these of what the declarations give.
-    uris: Option<BTreeSet<String>>,
-}
+/// What is to be refreshed: declarations, and which URIs of what each gives, where not all.
+type Targets = BTreeMap<Declaration, Option<BTreeSet<String>>>;
 
-impl Targets {
-    /// Finds what a person means: URIs and names of snapshots, or declarations as they were typed.
-    fn find(
-        stream: &Stream,
-        declared: &[Declaration],
-        wanted: &[String],
-        place: &jp_attachment::Place,
-    ) -> Result<Self, Failure> {
-        let mut declarations = Vec::new();
-        let mut uris = BTreeSet::new();
-        let deliveries = deliveries(stream);
-        for text in wanted {
-            let mut is_found = false;
-            for (_, resources, delivered) in &deliveries {
-                for delivered in delivered.iter().filter(|one| declared.contains(&one.declaration)) {
-                    let given = delivered.resources.iter().filter_map(|index| resources.get(*index));
-                    let meant = given.filter(|one| one.uri == *text || one.name.as_ref() == Some(text));
-                    for snapshot in meant {
-                        is_found = true;
-                        uris.insert(snapshot.uri.clone());
-                        declarations.push(delivered.declaration.clone());
-                    }
-                }
-            }
-            let meant = jp_attachment::possible_declarations(text, place);
-            for declaration in declared.iter().filter(|one| meant.iter().any(|meant| meant == one.as_str())) {
+/// Finds what a person means: URIs and names of snapshots, or declarations as they were typed.
+fn targets(
+    stream: &Stream,
+    declared: &[Declaration],
+    wanted: &[String],
+    place: &jp_attachment::Place,
+) -> Result<Targets, Failure> {
+    let newest = newest_by_declaration(stream);
+    let mut targets = Targets::new();
+    for text in wanted {
+        let mut is_found = false;
+        let meant = jp_attachment::possible_declarations(text, place);
+        for declaration in declared {
+            if meant.iter().any(|meant| meant == declaration.as_str()) {
                 is_found = true;
-                declarations.push(declaration.clone());
-                uris.extend(given_by(&deliveries, declaration).map(|snapshot| snapshot.uri.clone()));
+                targets.insert(declaration.clone(), None);
+                continue;
             }
-            if !is_found {
-                return Err(Failure::new(format!("{text} is not attached to the conversation"))
-                    .with_hint("`jp attachment ls` lists what is."));
+            let given = newest.get(declaration).into_iter().flatten();
+            let is_meant =
+                |snapshot: &&Snapshot| snapshot.uri == *text || snapshot.name.as_ref() == Some(text);
+            for snapshot in given.map(|(_, snapshot)| *snapshot).filter(is_meant) {
+                is_found = true;
+                let uris = targets.entry(declaration.clone()).or_insert_with(|| Some(BTreeSet::new()));
+                uris.as_mut().map(|uris| uris.insert(snapshot.uri.clone()));
             }
         }
-        let mut seen = BTreeSet::new();
-        declarations.retain(|declaration| seen.insert(declaration.clone()));
-        // A declaration that has given nothing yet is wanted whole.
-        let is_whole =
-            declarations.iter().any(|declaration| given_by(&deliveries, declaration).next().is_none());
-        Ok(Self { declarations, uris: (!is_whole).then_some(uris) })
+        if !is_found {
+            let text = jp_attachment::redacted(text);
+            return Err(Failure::new(format!("{text} is not attached to the conversation"))
+                .with_hint("`jp attachment ls` lists what is."));
+        }
     }
+    Ok(targets)
 }
 
-fn given_by<'a>(
-    deliveries: &'a [Delivery<'a>],
-    declaration: &'a Declaration,
-) -> impl Iterator<Item = &'a Snapshot> {
-    deliveries.iter().flat_map(move |(_, resources, delivered)| {
-        let given = delivered.iter().filter(move |one| one.declaration == *declaration);
-        given.flat_map(|one| one.resources.iter().filter_map(|index| resources.get(*index)))
-    })
+/// Returns the targets in declared order.
+fn declarations_in_order(stream: &Stream, configured: &[Declaration], targets: &Targets) -> Vec<Declaration> {
+    let declared = resolution::effective(stream, configured);
+    declared.into_iter().filter(|declaration| targets.contains_key(declaration)).collect()
+}
+
+/// Returns the declarations that the next message would resolve.
+fn pending(stream: &Stream, configured: &[Declaration]) -> HashSet<Declaration> {
+    resolution::plan(stream, configured, &[]).resolve.into_iter().collect()
 }
 
 /// What refreshing found out.
@@ -152,30 +147,38 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Keeps what differs from the newest snapshots.
-    fn of(stream: &Stream, taken: Attachments, uris: Option<&BTreeSet<String>>) -> Self {
-        let newest = resolution::newest_snapshots(stream);
+    /// Keeps what differs from the newest snapshots that each declaration gave.
+    ///
+    /// A declaration that the next message would resolve is kept whole: nothing of it counts as sent.
+    fn of(stream: &Stream, pending: &HashSet<Declaration>, taken: Attachments, targets: &Targets) -> Self {
+        let newest = newest_by_declaration(stream);
         let mut outcome = Self { changed: Vec::new(), unchanged: Vec::new(), delta: None };
         let mut kept = HashMap::new();
         let mut delta = ConfigDelta::default();
-        for (index, snapshot) in taken.snapshots.into_iter().enumerate() {
-            let known = newest.get(snapshot.uri.as_str());
-            let is_unchanged = known.is_some_and(|known| known.blob_ref() == snapshot.blob_ref());
-            match snapshot.label().to_owned() {
-                _ if uris.is_some_and(|uris| !uris.contains(&snapshot.uri)) => {}
-                name if is_unchanged => outcome.unchanged.push(name),
-                name => {
-                    outcome.changed.push(name);
-                    kept.insert(index, delta.resources.len());
-                    delta.resources.push(snapshot);
-                }
-            }
-        }
         for Delivered { declaration, resources } in taken.delivered {
-            let resources: Vec<usize> =
-                resources.iter().filter_map(|index| kept.get(index)).copied().collect();
-            if !resources.is_empty() {
-                delta.delivered.push(Delivered { declaration, resources });
+            let is_pending = pending.contains(&declaration);
+            let known = newest.get(&declaration).into_iter().flatten().filter(|_| !is_pending);
+            let known: HashMap<&str, BlobRef> =
+                known.map(|(_, snapshot)| (snapshot.uri.as_str(), snapshot.blob_ref())).collect();
+            let wanted = targets.get(&declaration).and_then(Option::as_ref).filter(|_| !is_pending);
+            let mut changed = Vec::new();
+            for index in resources {
+                let snapshot = &taken.snapshots[index];
+                if wanted.is_some_and(|uris| !uris.contains(&snapshot.uri)) {
+                    continue;
+                }
+                if known.get(snapshot.uri.as_str()) == Some(&snapshot.blob_ref()) {
+                    outcome.unchanged.push(snapshot.label().to_owned());
+                    continue;
+                }
+                changed.push(*kept.entry(index).or_insert_with(|| {
+                    outcome.changed.push(snapshot.label().to_owned());
+                    delta.resources.push(snapshot.clone());
+                    delta.resources.len() - 1
+                }));
+            }
+            if !changed.is_empty() {
+                delta.delivered.push(Delivered { declaration, resources: changed });
             }
         }
         if !delta.delivered.is_empty() {

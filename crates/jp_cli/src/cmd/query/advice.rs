@@ -1,0 +1,55 @@
+//! What to do about what can't be attached.
+
+use jp_attachment::{AttachError, CommandError, HttpError};
+
+use crate::error::{Code, Failure};
+
+/// Writes a size that holds so many bytes as the configuration does.
+fn megabytes(bytes: u64) -> String {
+    format!("{}MB", bytes / 1_000_000 + 1)
+}
+
+/// Turns an error into what a person reads.
+pub(super) fn failure(error: AttachError) -> Failure {
+    let raise = |key: &str, value: &str| {
+        format!("`-c conversation.attachment.{key}={value}` allows more for this command.")
+    };
+    let fewer = || "exclude some with `--attach '!PATTERN'`.".to_owned();
+    let advice = match &error {
+        AttachError::Interrupted => return Failure::interrupted(),
+        AttachError::TooLarge { input, path, size, .. } => {
+            let exclude = (!path.ends_with(input.trim_start_matches("./"))).then(fewer);
+            exclude.into_iter().chain([raise("max_bytes", &megabytes(*size))]).collect()
+        }
+        AttachError::TooLong { limit, .. }
+        | AttachError::Command { source: CommandError::TooLong { limit }, .. } => {
+            vec![raise("max_bytes", &megabytes(limit * 5))]
+        }
+        AttachError::TooManyFiles { limit, .. } => {
+            vec![fewer(), raise("max_files", &(limit * 5).to_string())]
+        }
+        AttachError::TooManyBytes { size, .. } => {
+            vec![fewer(), raise("max_total_bytes", &megabytes(*size))]
+        }
+        AttachError::Http { source, .. } => match &**source {
+            HttpError::Timeout { .. } => vec![raise("timeout_secs", "600")],
+            HttpError::Status { status, .. } if status.starts_with("401") => {
+                let advice = "a user and password in the URL are used for one message and not kept.";
+                vec![advice.to_owned()]
+            }
+            _ => Vec::new(),
+        },
+        AttachError::Secret { .. } => {
+            vec!["`-c conversation.attachment.secrets=warn` attaches it all the same.".to_owned()]
+        }
+        AttachError::Command { source: CommandError::Timeout { .. }, .. } => {
+            vec![raise("timeout_secs", "600")]
+        }
+        _ => Vec::new(),
+    };
+    let skip = error.is_unavailable().then(|| "--skip-unavailable goes on without it.".to_owned());
+    let code = if matches!(error, AttachError::Secret { .. }) { Code::Refused } else { Code::Failed };
+    let mut failure = Failure { code, ..Failure::from(error) };
+    failure.hints.extend(advice.into_iter().chain(skip));
+    failure
+}

@@ -1,0 +1,71 @@
+//! Resolving while a person watches.
+
+use std::{sync::mpsc, time::Duration};
+
+use jp_attachment::{AttachError, Counts, Declared, Progress, Resolved};
+
+use crate::{output::Output, size, workspace::Context};
+
+/// How long resolving may take before it is shown how far it is, and how often that is said anew.
+const PATIENCE: Duration = Duration::from_millis(500);
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// Resolves; what takes more than half a second is shown while it goes on, and Ctrl-C ends it.
+pub(super) fn watched(
+    context: &Context<'_>,
+    declared: &[Declared],
+    resolving: &jp_attachment::Context<'_>,
+) -> Result<Resolved, AttachError> {
+    let progress = Progress::default();
+    let cancelled = Some(context.interrupt().flag());
+    let bear_database = context.environment.bear_database.as_deref();
+    let watched =
+        jp_attachment::Context { progress: Some(&progress), cancelled, bear_database, ..*resolving };
+    let resolve = || jp_attachment::resolve(declared, &watched);
+    if !context.output.shows_progress() {
+        return resolve();
+    }
+    std::thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        let output = context.output;
+        let progress = &progress;
+        scope.spawn(move || show(output, progress, &is_done));
+        let resolved = resolve();
+        drop(done);
+        resolved
+    })
+}
+
+/// Shows how far resolving is until the other end of `is_done` is dropped.
+fn show(output: &Output, progress: &Progress, is_done: &mpsc::Receiver<()>) {
+    let goes_on = |wait| is_done.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout);
+    if !goes_on(PATIENCE) {
+        return;
+    }
+    loop {
+        output.progress(&progress_line(progress.counts()));
+        if !goes_on(REDRAW) {
+            break;
+        }
+    }
+    output.progress("");
+}
+
+fn progress_line(counts: Counts) -> String {
+    const WIDTH: u64 = 20;
+    let Counts { items_done, items, bytes_done, bytes } = counts;
+    let part = |done: u64, all: u64| (done.min(all) * WIDTH).checked_div(all).unwrap_or(WIDTH);
+    let done = part(bytes_done, bytes).min(part(items_done as u64, items as u64)) as usize;
+    let bar = format!("{}{}", "█".repeat(done), "░".repeat(WIDTH as usize - done));
+    let of_items = format!(
+        "{} of {}",
+        size::thousands(items_done as u64),
+        size::count(items.max(items_done), "resource")
+    );
+    let of_bytes = match (bytes_done, bytes) {
+        (0, 0) => String::new(),
+        (done, all) if done > all => format!(", {}", size::bytes(done)),
+        (done, all) => format!(", {} of {}", size::bytes(done), size::bytes(all)),
+    };
+    format!("Attaching {bar} {of_items}{of_bytes}")
+}
