@@ -9,7 +9,7 @@ mod render;
 
 use std::collections::{HashMap, VecDeque};
 
-use jp_resource::{BlobRef, Snapshot};
+use jp_resource::{BlobRef, Encoding, Payload, Snapshot};
 use jp_tool::StoredBlock;
 
 pub use explain::{BlockRow, TurnRow, explain, tokens};
@@ -156,21 +156,21 @@ impl Message<'_> {
 }
 
 impl Thread<'_> {
-    /// Returns whether an image is attached anywhere, or a tool returned one.
+    /// Returns whether content that is no text is attached anywhere, or a tool returned any.
     #[must_use]
-    pub fn has_images(&self) -> bool {
-        let is_image =
-            |mime_type: Option<&str>| mime_type.is_some_and(|mime_type| mime_type.starts_with("image/"));
-        let is_shown = |block: &StoredBlock| match block {
-            StoredBlock::Image(_) => true,
-            StoredBlock::Resource { resource, .. } => is_image(resource.mime_type.as_deref()),
+    pub fn has_binaries(&self) -> bool {
+        let is_binary = |snapshot: &Snapshot| match &snapshot.content {
+            Payload::Inline(content) => content.as_text().is_none(),
+            Payload::Stored(blob) => blob.encoding == Encoding::Binary,
+        };
+        let holds_any = |block: &StoredBlock| match block {
+            StoredBlock::Image(_) | StoredBlock::Audio(_) => true,
+            StoredBlock::Resource { resource, .. } => is_binary(resource),
             _ => false,
         };
         self.messages.iter().any(|message| match message {
-            Message::User { request, .. } => {
-                request.resources.iter().any(|snapshot| is_image(snapshot.mime_type.as_deref()))
-            }
-            Message::Tool { response: Some(response), .. } => response.content.iter().any(is_shown),
+            Message::User { request, .. } => request.resources.iter().any(is_binary),
+            Message::Tool { response: Some(response), .. } => response.content.iter().any(holds_any),
             Message::Assistant { .. } | Message::NoAnswer { .. } | Message::Tool { response: None, .. } => {
                 false
             }

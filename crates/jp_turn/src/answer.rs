@@ -37,7 +37,11 @@ impl Answer {
         on_event(TurnEvent::Record(EventKind::ChatResponse(run)));
     }
 
-    pub(crate) fn call(&mut self, call: ToolCallRequest) {
+    /// Collects a call; what the provider wants back of it goes back to the model that made it alone.
+    pub(crate) fn call(&mut self, mut call: ToolCallRequest, model: &str) {
+        if !call.metadata.is_empty() {
+            call.metadata.insert("model".to_owned(), model.into());
+        }
         self.calls.push(call);
     }
 

@@ -87,7 +87,7 @@ async fn receive(
             StreamEvent::Text(text) => answer.text(&text, on_event),
             StreamEvent::Reasoning(text) => answer.reasoning(&text, on_event),
             StreamEvent::EndPart(metadata) => answer.end_part(metadata, turn.model, on_event),
-            StreamEvent::ToolCall(call) => answer.call(call),
+            StreamEvent::ToolCall(call) => answer.call(call, turn.model),
             StreamEvent::Usage(usage) => answer.usage(usage),
             StreamEvent::Finish(reason) => finish = reason,
         }

@@ -18,7 +18,11 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     let turns = view::explain(&thread);
     let tokens: u64 = turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum();
     let cached = cached_prefix_tokens(&turns);
-    let (body, notes) = answer::encode(asked, &thread, model, ASSUMED)?;
+    let capabilities = match model {
+        Some(model) => answer::runtime()?.block_on(model.capabilities(&thread)),
+        None => ASSUMED,
+    };
+    let (body, notes) = answer::encode(asked, &thread, model, capabilities)?;
     let output = asked.context.output;
     if output.is_json() {
         let request: Box<serde_json::value::RawValue> = serde_json::from_slice(&answer::bytes(&body)?)?;

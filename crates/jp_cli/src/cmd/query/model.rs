@@ -5,7 +5,7 @@ use std::{process::Command, time::Duration};
 use jp_config::{KeyCommand, Layer, LlmProvider, Resolved};
 use jp_conversation::view::Thread;
 use jp_llm::{
-    BaseUrl, Capabilities, Endpoint, Secret,
+    BaseUrl, Capabilities, Endpoint, Format, Secret,
     discover::{self, Candidate},
 };
 
@@ -31,12 +31,17 @@ pub(super) const ASSUMED: Capabilities = Capabilities {
 };
 
 impl Model {
-    /// Returns what the model accepts beside text; asks its server only if the thread holds an image.
+    /// Returns what the model accepts beside text; asks its server only if it has to, and if the thread
+    /// holds anything else.
     pub(super) async fn capabilities(&self, thread: &Thread<'_>) -> Capabilities {
-        if self.endpoint.provider == "llamacpp" && thread.has_images() {
-            discover::capabilities(&self.endpoint.base_url).await
-        } else {
-            ASSUMED
+        let is_asked = matches!(self.endpoint.format, Format::Ollama | Format::OpenRouter)
+            || self.endpoint.provider == "llamacpp";
+        match self.endpoint.format {
+            Format::Anthropic | Format::OpenAi | Format::Gemini => {
+                discover::model_capabilities(&self.endpoint).await
+            }
+            _ if is_asked && thread.has_binaries() => discover::model_capabilities(&self.endpoint).await,
+            _ => ASSUMED,
         }
     }
 }
@@ -48,7 +53,7 @@ pub(super) fn choose(config: &Resolved) -> Result<Model, Failure> {
         None => found_here(config)?.ok_or_else(no_model)?,
     };
     let settings = settings(config, &model.endpoint.provider);
-    model.endpoint.api_key = api_key(&model.endpoint.provider, &settings)?;
+    model.endpoint.api_key = api_key(config, &model.endpoint.provider, &settings)?;
     Ok(model)
 }
 
@@ -131,20 +136,45 @@ fn default_base_url(provider: &str) -> Option<&'static str> {
     match provider {
         "llamacpp" => Some("http://127.0.0.1:8080"),
         "ollama" => Some("http://127.0.0.1:11434"),
+        "anthropic" => Some("https://api.anthropic.com"),
+        "openai" => Some("https://api.openai.com"),
+        "google" => Some("https://generativelanguage.googleapis.com"),
+        "openrouter" => Some("https://openrouter.ai/api"),
         _ => None,
     }
 }
 
-fn api_key(provider: &str, settings: &LlmProvider) -> Result<Option<Secret>, Failure> {
-    if let Some(variable) = &settings.api_key_env {
-        let key = std::env::var(variable).ok().filter(|key| !key.trim().is_empty());
-        let key = key.ok_or_else(|| {
-            Failure::new(format!("the API key of {provider} is missing: {variable} is not set"))
-                .with_hint(format!("set {variable}, or change providers.llm.{provider}.api_key_env."))
-        })?;
-        return Ok(Some(Secret::new(key.trim())));
+/// Returns the key: from the variable or the command that the configuration names, else from the variable
+/// that the provider's own tools read. A workspace that names the server gets none of the latter.
+fn api_key(config: &Resolved, provider: &str, settings: &LlmProvider) -> Result<Option<Secret>, Failure> {
+    if let (None, Some(command)) = (&settings.api_key_env, &settings.api_key_command) {
+        return key_from(provider, command).map(Some);
     }
-    settings.api_key_command.as_ref().map(|command| key_from(provider, command)).transpose()
+    let is_workspaces =
+        matches!(config.origin(&format!("providers.llm.{provider}.base_url")), Layer::Workspace { .. });
+    let usual = usual_key_variable(provider).filter(|_| !is_workspaces || settings.base_url.is_none());
+    let Some(variable) = settings.api_key_env.as_deref().or(usual) else { return Ok(None) };
+    let key = std::env::var(variable).ok().filter(|key| !key.trim().is_empty());
+    match key {
+        Some(key) => Ok(Some(Secret::new(key.trim()))),
+        // A server of one's own may want none.
+        None if settings.api_key_env.is_none() && settings.base_url.is_some() => Ok(None),
+        None => Err(Failure::new(format!("the API key of {provider} is missing: {variable} is not set"))
+            .with_hint(format!(
+                "set {variable}, or name another variable in providers.llm.{provider}.api_key_env."
+            ))),
+    }
+}
+
+/// Returns the variable that a provider's own tools read its key from.
+fn usual_key_variable(provider: &str) -> Option<&'static str> {
+    match provider {
+        "anthropic" => Some("ANTHROPIC_API_KEY"),
+        "openai" => Some("OPENAI_API_KEY"),
+        "google" => Some("GEMINI_API_KEY"),
+        "openrouter" => Some("OPENROUTER_API_KEY"),
+        _ => None,
+    }
 }
 
 fn key_from(provider: &str, command: &KeyCommand) -> Result<Secret, Failure> {
