@@ -10,7 +10,7 @@ use jp_tool::{ContentBlock, StoredBlock};
 use proptest::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::Contents;
+use crate::{Contents, StreamEvent};
 
 /// Payloads by reference, and the references in the order they were asked for.
 #[derive(Default)]
@@ -133,4 +133,27 @@ pub(crate) fn any_round() -> impl Strategy<Value = Vec<EventKind>> {
 /// Steps of a conversation; a request to the model may follow each.
 pub(crate) fn any_steps() -> impl Strategy<Value = Vec<Vec<EventKind>>> {
     prop::collection::vec(prop_oneof![any_request(), any_round()], 0..10)
+}
+
+/// What a stream gave, and why it ended early if it did.
+pub(crate) type Decoded = (Vec<StreamEvent>, Result<(), String>);
+
+/// Checks that a stream gives the same wherever it is cut, and in single bytes.
+pub(crate) fn assert_every_cut(decode: impl Fn(&[&[u8]]) -> Decoded, stream: &[u8]) {
+    let whole = decode(&[stream]);
+    for cut in 0..stream.len() {
+        assert_eq!(decode(&[&stream[..cut], &stream[cut..]]), whole, "{cut}");
+    }
+    assert_eq!(decode(&stream.chunks(1).collect::<Vec<_>>()), whole);
+}
+
+/// Reads a recorded stream; `None`, with the reason printed, where there is none.
+pub(crate) fn recorded(name: &str) -> Option<Vec<u8>> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/provider-examples/");
+    let path = folder.to_owned() + name;
+    let stream = std::fs::read(&path).ok();
+    if stream.is_none() {
+        println!("skipped: no {path}");
+    }
+    stream
 }

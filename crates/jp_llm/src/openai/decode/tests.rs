@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::fixtures::{Decoded, assert_every_cut, recorded};
 
 const STREAM: &str = concat!(
     ": keep-alive\n\n",
@@ -32,7 +33,7 @@ const STREAM: &str = concat!(
     "data: [DONE]\n\n",
 );
 
-fn decode(chunks: &[&[u8]]) -> (Vec<StreamEvent>, Result<(), String>) {
+fn decode(chunks: &[&[u8]]) -> Decoded {
     let mut decoder = decoder();
     let mut events = VecDeque::new();
     let mut result = Ok(());
@@ -90,27 +91,15 @@ fn stream_gives_its_events_in_order() {
 
 #[test]
 fn every_single_cut_gives_the_same_events() {
-    let whole = decode(&[STREAM.as_bytes()]);
-    for cut in 0..STREAM.len() {
-        let (left, right) = STREAM.as_bytes().split_at(cut);
-        assert_eq!(decode(&[left, right]), whole, "{cut}");
-    }
-    let bytes: Vec<&[u8]> = STREAM.as_bytes().chunks(1).collect();
-    assert_eq!(decode(&bytes), whole);
+    assert_every_cut(decode, STREAM.as_bytes());
 }
 
 #[test]
 fn recorded_stream_survives_every_single_cut() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/provider-examples/openai.sse");
-    let Ok(stream) = std::fs::read(path) else {
-        println!("skipped: no {path}");
-        return;
-    };
-    let whole = decode(&[&stream]);
-    assert!(whole.1.is_ok() && whole.0.len() == 7, "{whole:?}");
-    for cut in 0..stream.len() {
-        assert_eq!(decode(&[&stream[..cut], &stream[cut..]]), whole, "{cut}");
-    }
+    let Some(stream) = recorded("openai.sse") else { return };
+    let (events, result) = decode(&[&stream]);
+    assert_eq!((events.len(), result), (7, Ok(())));
+    assert_every_cut(decode, &stream);
 }
 
 proptest! {
