@@ -9,6 +9,19 @@ use std::{fs, process::Command};
 use serde_json::json;
 use support::{Sandbox, answering, last_message};
 
+/// Returns the processes of a group that run; what has ended may wait for its parent to take note.
+#[cfg(target_os = "linux")]
+fn running(group: i32) -> Vec<String> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let stats = processes.filter_map(|process| fs::read_to_string(process.path().join("stat")).ok());
+    let is_running = |stat: &String| {
+        let mut fields = stat.rsplit(')').next().unwrap().split_whitespace();
+        let (state, group_of_it) = (fields.next(), fields.nth(1));
+        state != Some("Z") && group_of_it == Some(&*group.to_string())
+    };
+    stats.filter(is_running).collect()
+}
+
 /// Makes the workspace a git repository with one commit and a change.
 fn repository(sandbox: &Sandbox) {
     let git = |arguments: &[&str]| {
@@ -131,4 +144,24 @@ fn command_that_a_person_attached_runs_for_later_messages_and_forks() {
     sandbox.write("~/.config/jp/config.toml", "conversation.attachments = ['cmd:echo mine']\n");
     sandbox.jp(&["q", "--new", "three"]).succeeded();
     assert!(last_message(&server).contains("mine"), "one's own configuration is one's own word");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn interrupt_ends_a_command_with_all_it_started() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let pid = sandbox.path("pid");
+    // A pipe, so that the test knows when the command runs.
+    assert!(Command::new("mkfifo").arg(&pid).status().unwrap().success());
+    let mut command = sandbox.command(&["q", "--new", "-a", "cmd:sh -c 'echo $$ >pid; sleep 60; true'", "x"]);
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let group: i32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+    let jp = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(jp, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "error: interrupted\n");
+    assert_eq!(running(group), Vec::<String>::new(), "nothing of it runs on");
+    assert!(!sandbox.path(".jp/conversations").exists());
 }

@@ -138,6 +138,22 @@ pub(crate) fn any_steps() -> impl Strategy<Value = Vec<Vec<EventKind>>> {
 /// What a stream gave, and why it ended early if it did.
 pub(crate) type Decoded = (Vec<StreamEvent>, Result<(), String>);
 
+/// Writes what a stream gave, a line each.
+pub(crate) fn lines((events, result): Decoded) -> Vec<String> {
+    let line = |event| match event {
+        StreamEvent::Text(text) => format!("text {text}"),
+        StreamEvent::Reasoning(text) => format!("reasoning {text}"),
+        StreamEvent::EndPart(metadata) => format!("end {}", Value::Object(metadata)),
+        StreamEvent::ToolCall(call) => {
+            let [arguments, metadata] = [call.arguments, call.metadata].map(Value::Object);
+            format!("call {}:{} {arguments} {metadata}", call.id, call.name)
+        }
+        StreamEvent::Usage(usage) => serde_json::to_string(&usage).unwrap(),
+        StreamEvent::Finish(reason) => format!("{reason:?}"),
+    };
+    events.into_iter().map(line).chain(result.err()).collect()
+}
+
 /// Checks that a stream gives the same wherever it is cut, and in single bytes.
 pub(crate) fn assert_every_cut(decode: impl Fn(&[&[u8]]) -> Decoded, stream: &[u8]) {
     let whole = decode(&[stream]);

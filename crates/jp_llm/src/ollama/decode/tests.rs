@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::fixtures::{Decoded, assert_every_cut, recorded};
+use crate::fixtures::{Decoded, assert_every_cut, lines, recorded};
 
 const STREAM: &str = concat!(
     "{\"model\":\"m\",\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"Hm\"},\"done\":false}\n",
@@ -26,19 +26,7 @@ fn decode(chunks: &[&[u8]]) -> Decoded {
 }
 
 fn outline(stream: &str) -> Vec<String> {
-    let (events, result) = decode(&[stream.as_bytes()]);
-    let line = |event| match event {
-        StreamEvent::Text(text) => format!("text {text}"),
-        StreamEvent::Reasoning(text) => format!("reasoning {text}"),
-        StreamEvent::EndPart(metadata) => format!("end {}", Value::Object(metadata)),
-        StreamEvent::ToolCall(call) => {
-            let [arguments, metadata] = [call.arguments, call.metadata].map(Value::Object);
-            format!("call {}:{} {arguments} {metadata}", call.id, call.name)
-        }
-        StreamEvent::Usage(usage) => serde_json::to_string(&usage).unwrap(),
-        StreamEvent::Finish(reason) => format!("{reason:?}"),
-    };
-    events.into_iter().map(line).chain(result.err()).collect()
+    lines(decode(&[stream.as_bytes()]))
 }
 
 #[test]
