@@ -1,6 +1,6 @@
 //! `jp config`.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     args::Config,
@@ -26,11 +26,12 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
             .with_hint("`jp config show` lists every key that has one."));
     }
     if context.output.is_json() {
-        let entry = |entry: &&jp_config::Entry<'_>| json!({"key": entry.key.to_string(), "value": entry.value, "layer": entry.layer.to_string()});
+        let entry = |entry: &&jp_config::Entry<'_>| json!({"key": entry.key.to_string(), "value": shown_value(&json!(entry.value)), "layer": shown_text(&entry.layer.to_string())});
         context.output.json(&shown.iter().map(entry).collect::<Vec<_>>())?;
     } else {
         let row = |entry: &&jp_config::Entry<'_>| {
-            vec![format!("{} = {}", entry.key, entry.value), format!("# {}", entry.layer)]
+            let value = shown_text(&format!("{} = {}", entry.key, entry.value));
+            vec![value, shown_text(&format!("# {}", entry.layer))]
         };
         for line in table(&shown.iter().map(row).collect::<Vec<_>>()) {
             context.output.line(&line)?;
@@ -40,4 +41,47 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
         context.output.warn(&format!("unknown key `{key}` in {layer}: it has no effect"));
     }
     Ok(Code::Done)
+}
+
+/// Returns a value with the credentials of its URLs taken out.
+fn shown_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) => shown_text(text).into(),
+        Value::Array(values) => values.iter().map(shown_value).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.clone(), shown_value(value))).collect()
+        }
+        value => value.clone(),
+    }
+}
+
+/// Returns a text with the credentials of the URLs in it taken out.
+fn shown_text(text: &str) -> String {
+    let mut pieces = text.split("://");
+    let mut shown = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(['/', '?', '#', '"', '\'', ' ']).unwrap_or(piece.len());
+        let (authority, rest) = piece.split_at(end);
+        let host = authority.rsplit_once('@').map(|(_, host)| format!("…@{host}"));
+        shown += &format!("://{}{rest}", host.as_deref().unwrap_or(authority));
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_of_urls_are_not_shown() {
+        for (text, shown) in [
+            (r#"["http://joe:s3cret@host/a@b", "https://u@h"]"#, r#"["http://…@host/a@b", "https://…@h"]"#),
+            ("-c a+=http://joe:s3cret@host", "-c a+=http://…@host"),
+            ("http://host/x", "http://host/x"),
+            ("no URL: a@b", "no URL: a@b"),
+        ] {
+            assert_eq!(shown_text(text), shown);
+        }
+        assert_eq!(shown_value(&json!({"a": ["x://u:p@h"]})), json!({"a": ["x://…@h"]}));
+    }
 }
