@@ -172,6 +172,19 @@ impl Output {
     }
 }
 
+/// Returns a text with the credentials of the URLs in it taken out.
+pub(crate) fn without_credentials(text: &str) -> String {
+    let mut pieces = text.split("://");
+    let mut shown = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let end = piece.find(['/', '?', '#', '"', '\'', ' ']).unwrap_or(piece.len());
+        let (authority, rest) = piece.split_at(end);
+        let host = authority.rsplit_once('@').map(|(_, host)| format!("…@{host}"));
+        shown += &format!("://{}{rest}", host.as_deref().unwrap_or(authority));
+    }
+    shown
+}
+
 /// Removes control characters other than newline and tab, so that text can't steer a terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()

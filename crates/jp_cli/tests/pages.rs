@@ -102,6 +102,10 @@ fn private_address_is_reached_only_by_who_typed_it() {
     let run =
         sandbox.jp(&["attachment", "rm", "http://hans:hunter2@127.0.0.1:1/x"]).failed(1, &["not attached"]);
     assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    for input in ["!http://hans:hunter2@h/x", "mcp+s+http://hans:hunter2@h/x", "ftp://hans:hunter2@h/x"] {
+        let run = sandbox.jp(&["q", "-a", input, "x"]).failed(1, &["failed to attach"]);
+        assert!(!run.stderr.contains("hunter2"), "{}", run.stderr);
+    }
     // Once it was typed in this checkout, it is the person's own.
     sandbox.jp(&["q", "--new", "again"]).succeeded();
     assert!(last_message(&server).contains("internal"));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     args::Config,
     error::{Code, Failure},
-    output::table,
+    output::{table, without_credentials},
     workspace::Context,
 };
 
@@ -26,12 +26,12 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
             .with_hint("`jp config show` lists every key that has one."));
     }
     if context.output.is_json() {
-        let entry = |entry: &&jp_config::Entry<'_>| json!({"key": entry.key.to_string(), "value": shown_value(&json!(entry.value)), "layer": shown_text(&entry.layer.to_string())});
+        let entry = |entry: &&jp_config::Entry<'_>| json!({"key": entry.key.to_string(), "value": shown_value(&json!(entry.value)), "layer": without_credentials(&entry.layer.to_string())});
         context.output.json(&shown.iter().map(entry).collect::<Vec<_>>())?;
     } else {
         let row = |entry: &&jp_config::Entry<'_>| {
-            let value = shown_text(&format!("{} = {}", entry.key, entry.value));
-            vec![value, shown_text(&format!("# {}", entry.layer))]
+            let value = without_credentials(&format!("{} = {}", entry.key, entry.value));
+            vec![value, without_credentials(&format!("# {}", entry.layer))]
         };
         for line in table(&shown.iter().map(row).collect::<Vec<_>>()) {
             context.output.line(&line)?;
@@ -46,26 +46,13 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
 /// Returns a value with the credentials of its URLs taken out.
 fn shown_value(value: &Value) -> Value {
     match value {
-        Value::String(text) => shown_text(text).into(),
+        Value::String(text) => without_credentials(text).into(),
         Value::Array(values) => values.iter().map(shown_value).collect(),
         Value::Object(fields) => {
             fields.iter().map(|(key, value)| (key.clone(), shown_value(value))).collect()
         }
         value => value.clone(),
     }
-}
-
-/// Returns a text with the credentials of the URLs in it taken out.
-fn shown_text(text: &str) -> String {
-    let mut pieces = text.split("://");
-    let mut shown = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let end = piece.find(['/', '?', '#', '"', '\'', ' ']).unwrap_or(piece.len());
-        let (authority, rest) = piece.split_at(end);
-        let host = authority.rsplit_once('@').map(|(_, host)| format!("…@{host}"));
-        shown += &format!("://{}{rest}", host.as_deref().unwrap_or(authority));
-    }
-    shown
 }
 
 #[cfg(test)]
@@ -80,7 +67,7 @@ mod tests {
             ("http://host/x", "http://host/x"),
             ("no URL: a@b", "no URL: a@b"),
         ] {
-            assert_eq!(shown_text(text), shown);
+            assert_eq!(without_credentials(text), shown);
         }
         assert_eq!(shown_value(&json!({"a": ["x://u:p@h"]})), json!({"a": ["x://…@h"]}));
     }

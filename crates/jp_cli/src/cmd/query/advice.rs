@@ -2,7 +2,10 @@
 
 use jp_attachment::{AttachError, CommandError, HttpError};
 
-use crate::error::{Code, Failure};
+use crate::{
+    error::{Code, Failure},
+    output::without_credentials,
+};
 
 /// Writes a size that holds so many bytes as the configuration does.
 fn megabytes(bytes: u64) -> String {
@@ -50,6 +53,7 @@ pub(super) fn failure(error: AttachError) -> Failure {
     let skip = error.is_unavailable().then(|| "--skip-unavailable goes on without it.".to_owned());
     let code = if matches!(error, AttachError::Secret { .. }) { Code::Refused } else { Code::Failed };
     let mut failure = Failure { code, ..Failure::from(error) };
+    failure.message = without_credentials(&failure.message);
     failure.hints.extend(advice.into_iter().chain(skip));
     failure
 }
