@@ -14,7 +14,7 @@ use std::{
 
 use jp_conversation::{ChatRequest, Event, EventKind, Stream, view};
 use jp_llm::{BaseUrl, Body, Capabilities, Client, Contents, Endpoint, Format, Request};
-use jp_resource::{BlobRef, Checksum, Encoding, Payload, Resource};
+use jp_resource::{BlobRef, Checksum, Encoding, Payload, Resource, ResourceContent};
 
 const FILES: u64 = 20;
 const FILE_BYTES: u64 = 5 << 20;
@@ -23,8 +23,8 @@ const FILE_BYTES: u64 = 5 << 20;
 struct Lines(Vec<u8>);
 
 impl Contents for Lines {
-    fn load(&mut self, _: &BlobRef) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
-        Ok(self.0.clone())
+    fn load(&mut self, blob: &BlobRef) -> Result<ResourceContent, Box<dyn Error + Send + Sync>> {
+        Ok(ResourceContent::from_blob(blob, self.0.clone())?)
     }
 }
 

@@ -20,9 +20,10 @@ pub(crate) struct Store {
 }
 
 impl Contents for Store {
-    fn load(&mut self, blob: &BlobRef) -> Result<Vec<u8>, Box<dyn StdError + Send + Sync>> {
+    fn load(&mut self, blob: &BlobRef) -> Result<ResourceContent, Box<dyn StdError + Send + Sync>> {
         self.asked.push(*blob);
-        self.bytes.get(blob).cloned().ok_or_else(|| "no such blob".into())
+        let bytes = self.bytes.get(blob).ok_or("no such blob")?;
+        Ok(ResourceContent::from_blob(blob, bytes.clone())?)
     }
 }
 

@@ -1,7 +1,7 @@
 use std::{error::Error as StdError, fmt};
 
 use jp_conversation::{ChatRequest, view};
-use jp_resource::BlobRef;
+use jp_resource::{BlobRef, ResourceContent};
 use serde_json::{Map, Value};
 
 /// What a model is asked: independent of how a provider wants it written.
@@ -55,9 +55,9 @@ pub struct Capabilities {
 
 /// Where the stored payloads of a thread are.
 pub trait Contents {
-    /// Gives a payload's bytes. Asked for each of
+    /// Gives a payload. Asked for each of
     /// [`Thread::blobs`](jp_conversation::view::Thread::blobs), in that order.
-    fn load(&mut self, blob: &BlobRef) -> Result<Vec<u8>, Box<dyn StdError + Send + Sync>>;
+    fn load(&mut self, blob: &BlobRef) -> Result<ResourceContent, Box<dyn StdError + Send + Sync>>;
 }
 
 /// Something that the model is told of but not shown.

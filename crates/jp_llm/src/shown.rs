@@ -78,14 +78,10 @@ pub(crate) fn load_resource<'a>(
     match &resource.content {
         Payload::Inline(ResourceContent::Text(text)) => Ok(Shown::Text(text.into())),
         Payload::Inline(ResourceContent::Blob(bytes)) => Ok(Shown::Binary(bytes.into())),
-        Payload::Stored(blob) => {
-            let bytes = load_bytes(blob, &resource.uri, contents)?;
-            match ResourceContent::from_blob(blob, bytes) {
-                Ok(ResourceContent::Text(text)) => Ok(Shown::Text(text.into())),
-                Ok(ResourceContent::Blob(bytes)) => Ok(Shown::Binary(bytes.into())),
-                Err(error) => Err(load_error(&resource.uri, error.into())),
-            }
-        }
+        Payload::Stored(blob) => Ok(match load(blob, &resource.uri, contents)? {
+            ResourceContent::Text(text) => Shown::Text(text.into()),
+            ResourceContent::Blob(bytes) => Shown::Binary(bytes.into()),
+        }),
     }
 }
 
@@ -97,10 +93,13 @@ pub(crate) fn load_text<'a>(
 ) -> Result<Cow<'a, str>, Error> {
     match text {
         Payload::Inline(text) => Ok(text.into()),
-        Payload::Stored(blob) => {
-            let text = String::from_utf8(load_bytes(blob, subject, contents)?);
-            text.map(Cow::Owned).map_err(|error| load_error(subject, error.utf8_error().into()))
-        }
+        Payload::Stored(blob) => match load(blob, subject, contents)? {
+            ResourceContent::Text(text) => Ok(text.into()),
+            ResourceContent::Blob(bytes) => {
+                let text = String::from_utf8(bytes);
+                text.map(Cow::Owned).map_err(|error| load_error(subject, error.utf8_error().into()))
+            }
+        },
     }
 }
 
@@ -116,12 +115,17 @@ pub(crate) fn load_media<'a>(
     }
 }
 
-/// Loads bytes; `subject` names them in errors.
+/// Loads a payload as bytes; `subject` names it in errors.
 pub(crate) fn load_bytes(
     blob: &BlobRef,
     subject: &str,
     contents: &mut dyn Contents,
 ) -> Result<Vec<u8>, Error> {
+    load(blob, subject, contents).map(ResourceContent::into_bytes)
+}
+
+/// Loads a payload; `subject` names it in errors.
+fn load(blob: &BlobRef, subject: &str, contents: &mut dyn Contents) -> Result<ResourceContent, Error> {
     contents.load(blob).map_err(|source| load_error(subject, source))
 }
 

@@ -48,6 +48,15 @@ impl ResourceContent {
         }
     }
 
+    /// Returns the raw bytes, without copying them.
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.into_bytes(),
+            Self::Blob(bytes) => bytes,
+        }
+    }
+
     /// Returns the text, where it is text.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {

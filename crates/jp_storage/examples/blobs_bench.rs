@@ -7,6 +7,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program to run by hand")]
 
 use std::{
+    collections::HashMap,
     fs,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -62,8 +63,8 @@ fn read(blobs: &Blobs) {
 
     let start = Instant::now();
     let mut bytes = 0;
-    for content in blobs.read_ahead(refs) {
-        bytes += content.unwrap().len();
+    for content in blobs.read_ahead(refs, HashMap::new()) {
+        bytes += content.unwrap().as_bytes().len();
     }
     report("read", start.elapsed());
     println!("{bytes} bytes, peak {}", peak_memory());

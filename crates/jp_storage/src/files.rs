@@ -29,6 +29,19 @@ pub(crate) fn replace_cache(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Makes the names in a directory durable.
+/// Opens a file for reading without waiting, should it be a pipe.
+pub(crate) fn open_unblocked(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    options.open(path)
+}
+
 pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(windows) { Ok(()) } else { File::open(directory)?.sync_all() }
 }

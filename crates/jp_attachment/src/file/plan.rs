@@ -1,5 +1,6 @@
 use std::{
     collections::{HashMap, HashSet},
+    ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
 
@@ -39,7 +40,7 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
     let excludes: Vec<&Exclude> = declared.iter().filter_map(|one| one.source.as_exclude()).collect();
     let own = declared.iter().filter(|one| one.is_trusted);
     let own_excludes = own.filter_map(|one| one.source.as_exclude()).collect();
-    let named = declared.iter().filter_map(|one| one.source.as_path()).collect();
+    let named = declared.iter().filter_map(|one| one.source.as_path()).map(Path::as_os_str).collect();
     let mut planner = Planner {
         context,
         excludes,
@@ -67,9 +68,10 @@ struct Planner<'a> {
     /// Those of this command: one of an earlier message does not keep out what is named outright now.
     own_excludes: Vec<&'a Exclude>,
     /// Paths that are named outright.
-    named: HashSet<&'a Path>,
+    named: HashSet<&'a OsStr>,
     files: Vec<Planned>,
-    indexes: HashMap<PathBuf, usize>,
+    /// Where each path is among `files`. A canonical path is compared, and hashed, as the string that it is.
+    indexes: HashMap<OsString, usize>,
     /// Files that are reported as left out.
     secrets: HashSet<String>,
     notices: Vec<Notice>,
@@ -142,7 +144,7 @@ impl Planner<'_> {
         path: PathBuf,
         attached: Option<&Path>,
     ) -> Result<usize, AttachError> {
-        if let Some(file) = self.indexes.get(&path) {
+        if let Some(file) = self.indexes.get(path.as_os_str()) {
             return Ok(*file);
         }
         let limit = self.context.limits.max_files;
@@ -151,8 +153,8 @@ impl Planner<'_> {
         }
         let not_utf8 = |_| AttachError::NotUtf8 { input: declared.input.clone(), path: path.clone() };
         let identity = self.context.place.identify(&path, attached).map_err(not_utf8)?;
-        self.indexes.insert(path.clone(), self.files.len());
-        let is_named = self.named.contains(path.as_path());
+        self.indexes.insert(path.clone().into_os_string(), self.files.len());
+        let is_named = self.named.contains(path.as_os_str());
         self.files.push(Planned { path, identity, declared: index, is_named });
         Ok(self.files.len() - 1)
     }

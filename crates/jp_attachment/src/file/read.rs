@@ -5,7 +5,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use jp_resource::{BlobRef, ResourceContent};
+use jp_resource::BlobRef;
 
 use super::{Tolerated, inspect, plan::Planned};
 use crate::{
@@ -112,10 +112,7 @@ impl Reader<'_> {
         let is_remembered = !is_private_key && inspect::is_settled(stamp, self.context.now);
         let remembered = is_remembered.then_some(stamp);
         let blob = self.context.store.keep(&content, mime_type, remembered);
-        *buffer = match content {
-            ResourceContent::Text(text) => text.into_bytes(),
-            ResourceContent::Blob(bytes) => bytes,
-        };
+        *buffer = content.into_bytes();
         let failure = |source| AttachError::Store {
             input: self.input.to_owned(),
             of: self.file.path.to_string_lossy().into_owned(),

@@ -29,7 +29,7 @@ pub(super) struct Walk<'a> {
     pub(super) glob: Option<&'a Glob>,
     pub(super) excludes: &'a [&'a Exclude],
     /// Canonical paths that are attached because they are named outright.
-    pub(super) named: &'a HashSet<&'a Path>,
+    pub(super) named: &'a HashSet<&'a OsStr>,
     pub(super) context: &'a Context<'a>,
 }
 
@@ -219,7 +219,7 @@ impl Walking<'_> {
 
     /// Leaves out a file whose name tells secrets.
     fn secret(&mut self, found_at: &Path, path: &Path) {
-        if self.walk.named.contains(path) {
+        if self.walk.named.contains(path.as_os_str()) {
             self.found.named_secrets += 1;
         } else {
             self.found.secrets.push(self.name(found_at));

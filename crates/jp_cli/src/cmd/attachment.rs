@@ -46,7 +46,7 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let place = place(context, &config)?;
     let batch = found.store.batch();
     let stamps = context.workspace.stamps();
-    let keeper = Keeper { batch: &batch, stamps: &stamps };
+    let keeper = Keeper::new(&batch, &stamps);
     let resolving = resolving(&config, &place, &keeper, false);
     let is_outside = |declared: &Declared| {
         declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).names_snapshot())

@@ -14,8 +14,11 @@ pub(crate) mod resolve;
 pub(crate) mod trust;
 mod watched;
 
+use std::{collections::HashMap, path::PathBuf};
+
 use jp_config::Resolved;
 use jp_conversation::{Event, Stream};
+use jp_resource::Checksum;
 use jp_storage::{Conversation, Pending, Writer};
 
 pub(crate) use self::contents::Scratch;
@@ -40,14 +43,15 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let persists = !query.explain && !context.global.no_persist;
     let scratch = if persists { None } else { Some(Scratch::new()?) };
     let store = target.store(context);
-    let prepared = prepare::prepare(&query, context, &target, &config, message, scratch.as_ref())?;
+    let mut prepared = prepare::prepare(&query, context, &target, &config, message, scratch.as_ref())?;
+    let files = std::mem::take(&mut prepared.files);
     let (stream, mut recording) = if persists {
         let (stream, recording) = record(context, target, prepared)?;
         (stream, Some(recording))
     } else {
         (prepared.into_stream(target.stream())?, None)
     };
-    let asked = Asked { context, config: &config, store, scratch: scratch.as_ref(), stream };
+    let asked = Asked { context, config: &config, store, scratch: scratch.as_ref(), files, stream };
     match model {
         model if query.explain => explain::run(&asked, model.as_ref()),
         Some(model) => answer::run(&asked, &model, recording.as_mut()),
@@ -62,6 +66,8 @@ struct Asked<'a> {
     store: jp_storage::Store,
     /// Where the content is of a query that stores nothing.
     scratch: Option<&'a Scratch>,
+    /// Files that hold content of the request as it is.
+    files: HashMap<Checksum, PathBuf>,
     stream: Stream,
 }
 
@@ -123,7 +129,7 @@ impl Target {
 
 /// Stores what was prepared; returns the conversation with it.
 fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(Stream, Recording), Failure> {
-    let Prepared { kinds, batch, now } = prepared;
+    let Prepared { kinds, batch, now, .. } = prepared;
     let events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
     let (mut stream, mut writer) = match target {
         Target::New { is_local, title } => {

@@ -2,12 +2,13 @@ use std::{
     cell::RefCell,
     fs::File,
     io::{self, Read},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use jp_resource::{BlobRef, Checksum, ResourceContent};
 
 use super::{BlobError, Blobs, Damage, gzip};
+use crate::files;
 
 impl Blobs {
     /// Reads and verifies a blob.
@@ -104,6 +105,18 @@ impl<'b> Reading<'b> {
             _ => BlobError::Io { action: "read", path, source },
         }
     }
+}
+
+/// Reads a blob's content from a file of the person's that held it a moment ago; `None` where it no longer does.
+pub(super) fn read_copy(blob: &BlobRef, path: &Path) -> Option<Vec<u8>> {
+    let mut file = files::open_unblocked(path).ok()?;
+    let metadata = file.metadata().ok()?;
+    if !metadata.is_file() || metadata.len() != blob.size {
+        return None;
+    }
+    let mut content = vec![0; usize::try_from(blob.size).ok()?];
+    file.read_exact(&mut content).ok()?;
+    (Checksum::of(&content) == blob.checksum).then_some(content)
 }
 
 /// Replaces `buffer` with a file that is not being written to: a length, then one read of as much.

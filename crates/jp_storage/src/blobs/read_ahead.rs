@@ -1,13 +1,14 @@
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
     ops::Range,
+    path::PathBuf,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
 };
 
-use jp_resource::BlobRef;
+use jp_resource::{BlobRef, Checksum, ResourceContent};
 
-use super::{BlobError, Blobs};
+use super::{BlobError, Blobs, read::read_copy};
 
 /// Blobs in the order asked for, read ahead by two threads.
 ///
@@ -23,9 +24,17 @@ pub struct ReadAhead {
 
 impl Blobs {
     /// Reads and verifies many blobs, in order, without holding all of them.
-    pub fn read_ahead(&self, blobs: impl IntoIterator<Item = BlobRef>) -> ReadAhead {
+    ///
+    /// What `copies` has a file for is taken from there, as long as the file holds just that: it needs no
+    /// decompression.
+    pub fn read_ahead(
+        &self,
+        blobs: impl IntoIterator<Item = BlobRef>,
+        copies: HashMap<Checksum, PathBuf>,
+    ) -> ReadAhead {
         let shared = Arc::new(Shared {
             store: self.clone(),
+            copies,
             blobs: blobs.into_iter().collect(),
             state: Mutex::default(),
             room: Condvar::new(),
@@ -38,7 +47,7 @@ impl Blobs {
 }
 
 impl Iterator for ReadAhead {
-    type Item = Result<Vec<u8>, BlobError>;
+    type Item = Result<ResourceContent, BlobError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let blob = self.shared.blobs.get(self.position)?;
@@ -46,7 +55,7 @@ impl Iterator for ReadAhead {
         self.position += 1;
         match self.shared.take(position) {
             Taken::Read(content) => Some(content),
-            Taken::Unclaimed => Some(self.shared.store.read(blob)),
+            Taken::Unclaimed => Some(self.shared.read(blob)),
         }
     }
 
@@ -78,6 +87,7 @@ const RUN_BYTES: u64 = 64 << 10;
 #[derive(Debug)]
 struct Shared {
     store: Blobs,
+    copies: HashMap<Checksum, PathBuf>,
     blobs: Vec<BlobRef>,
     state: Mutex<State>,
     /// Workers wait here while enough is read.
@@ -91,7 +101,7 @@ struct State {
     /// Blobs below this index were given to a worker or to the consumer.
     claimed: usize,
     /// What was read and not taken, by index.
-    read: BTreeMap<usize, Result<Vec<u8>, BlobError>>,
+    read: BTreeMap<usize, Result<ResourceContent, BlobError>>,
     /// Weight of all that workers claimed and the consumer has not taken.
     ahead: u64,
     /// Index the consumer waits for; spares a system call where it doesn't.
@@ -101,7 +111,7 @@ struct State {
 
 /// What [`Shared::take`] found.
 enum Taken {
-    Read(Result<Vec<u8>, BlobError>),
+    Read(Result<ResourceContent, BlobError>),
     /// No worker has come that far; the consumer has claimed it.
     Unclaimed,
 }
@@ -111,7 +121,7 @@ fn spawn(shared: &Arc<Shared>) -> Option<JoinHandle<()>> {
     let shared = Arc::clone(shared);
     let work = move || {
         while let Some(run) = shared.claim() {
-            let contents = shared.blobs[run.clone()].iter().map(|blob| shared.store.read(blob)).collect();
+            let contents = shared.blobs[run.clone()].iter().map(|blob| shared.read(blob)).collect();
             shared.deliver(run, contents);
         }
     };
@@ -136,6 +146,12 @@ fn weight(blob: &BlobRef) -> u64 {
 }
 
 impl Shared {
+    fn read(&self, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
+        let copy = self.copies.get(&blob.checksum).and_then(|path| read_copy(blob, path));
+        let bytes = copy.map_or_else(|| self.store.read(blob), Ok)?;
+        Ok(ResourceContent::from_blob(blob, bytes)?)
+    }
+
     /// Gives a worker its next blobs, as soon as there is room; `None` when all are given out.
     fn claim(&self) -> Option<Range<usize>> {
         let mut state = self.state();
@@ -151,7 +167,7 @@ impl Shared {
         (count > 0).then_some(start..start + count)
     }
 
-    fn deliver(&self, run: Range<usize>, contents: Vec<Result<Vec<u8>, BlobError>>) {
+    fn deliver(&self, run: Range<usize>, contents: Vec<Result<ResourceContent, BlobError>>) {
         let mut state = self.state();
         if state.awaited.is_some_and(|index| run.contains(&index)) {
             self.arrival.notify_one();
@@ -210,10 +226,10 @@ mod tests {
         let (_directory, blobs, mut refs) = store((0..500).map(|number| vec![number as u8; number * 40]));
         refs.reverse();
         refs.extend_from_within(..10);
-        let mut reading = blobs.read_ahead(refs.clone());
+        let mut reading = blobs.read_ahead(refs.clone(), HashMap::new());
         assert_eq!(reading.len(), 510);
         for blob in &refs {
-            assert_eq!(Checksum::of(&reading.next().unwrap().unwrap()), blob.checksum);
+            assert_eq!(Checksum::of(reading.next().unwrap().unwrap().as_bytes()), blob.checksum);
         }
         assert!(reading.next().is_none());
         assert!(reading.next().is_none());
@@ -222,10 +238,10 @@ mod tests {
     #[test]
     fn what_is_read_ahead_is_bounded() {
         let (_directory, blobs, refs) = store((0..12).map(|number| vec![number; 3 << 20]));
-        let mut reading = blobs.read_ahead(refs);
+        let mut reading = blobs.read_ahead(refs, HashMap::new());
         let mut count = 0;
         while let Some(content) = reading.next() {
-            assert_eq!(content.unwrap(), vec![count; 3 << 20]);
+            assert_eq!(content.unwrap().into_bytes(), vec![count; 3 << 20]);
             count += 1;
             assert!(reading.shared.state().ahead < FULL + (3 << 20));
         }
@@ -234,10 +250,37 @@ mod tests {
     }
 
     #[test]
+    fn copy_is_read_as_long_as_it_is_one() {
+        let (directory, blobs, refs) = store((0..20).map(|number| vec![number; 100]));
+        let path = |index: usize| directory.path().join(format!("copy {index}"));
+        let copies = |changed: &[u8]| {
+            for (index, blob) in refs.iter().enumerate().skip(3) {
+                std::fs::write(path(index), blobs.read(blob).unwrap()).unwrap();
+            }
+            std::fs::write(path(5), changed).unwrap();
+            refs.iter().enumerate().map(|(index, blob)| (blob.checksum, path(index))).collect()
+        };
+        for changed in [&[9; 100][..], b"shorter", b""] {
+            let read = blobs.read_ahead(refs.clone(), copies(changed));
+            let read: Vec<_> = read.map(|content| Checksum::of(content.unwrap().as_bytes())).collect();
+            assert_eq!(read, refs.iter().map(|blob| blob.checksum).collect::<Vec<_>>());
+        }
+        let copies = copies(b"");
+        refs.iter().for_each(|blob| std::fs::remove_file(blobs.path(&blob.checksum)).unwrap());
+        let failed: Vec<usize> = blobs
+            .read_ahead(refs, copies)
+            .enumerate()
+            .filter_map(|(index, content)| content.is_err().then_some(index))
+            .collect();
+        assert_eq!(failed, [0, 1, 2, 5]);
+    }
+
+    #[test]
     fn damaged_blob_is_an_error_in_its_place() {
         let (_directory, blobs, refs) = store((0..20).map(|number| vec![number; 100]));
         std::fs::remove_file(blobs.path(&refs[7].checksum)).unwrap();
-        let failed: Vec<bool> = blobs.read_ahead(refs).map(|content| content.is_err()).collect();
+        let failed: Vec<bool> =
+            blobs.read_ahead(refs, HashMap::new()).map(|content| content.is_err()).collect();
         assert_eq!(failed, (0..20).map(|number| number == 7).collect::<Vec<_>>());
     }
 
@@ -245,14 +288,14 @@ mod tests {
     fn recorded_size_beyond_reason_is_only_an_error() {
         let (_directory, blobs, mut refs) = store((0..20).map(|number| vec![number; 100]));
         refs.iter_mut().for_each(|blob| blob.size = u64::MAX);
-        assert!(blobs.read_ahead(refs).all(|content| content.is_err()));
+        assert!(blobs.read_ahead(refs, HashMap::new()).all(|content| content.is_err()));
     }
 
     #[test]
     fn dropping_stops_the_workers() {
         let (_directory, blobs, refs) = store((0..8).map(|number| vec![number; 3 << 20]));
         for taken in 0..4 {
-            let mut reading = blobs.read_ahead(refs.clone());
+            let mut reading = blobs.read_ahead(refs.clone(), HashMap::new());
             assert_eq!(reading.by_ref().take(taken).count(), taken);
             drop(reading);
         }
@@ -260,6 +303,6 @@ mod tests {
 
     #[test]
     fn nothing_asked_for_is_nothing() {
-        assert!(Blobs::open("/nonexistent").read_ahead([]).next().is_none());
+        assert!(Blobs::open("/nonexistent").read_ahead([], HashMap::new()).next().is_none());
     }
 }

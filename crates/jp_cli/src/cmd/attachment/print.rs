@@ -40,7 +40,7 @@ pub(super) fn print(context: &Context<'_>, id: Option<&str>, wanted: &[String]) 
     let scratch = Scratch::new()?;
     let batch = scratch.blobs().batch();
     let stamps = context.workspace.stamps();
-    let keeper = Keeper { batch: &batch, stamps: &stamps };
+    let keeper = Keeper::new(&batch, &stamps);
     let resolving = resolving(&config, &place, &keeper, false);
     let mut snapshots = Vec::new();
     let mut pending = Vec::new();

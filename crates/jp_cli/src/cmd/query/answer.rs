@@ -88,7 +88,7 @@ pub(super) fn encode(
         None => ("(no model chosen)", Format::Chat),
     };
     let request = Request { system, capabilities, ..Request::new(label, thread) };
-    let mut contents = contents(thread, &asked.store, asked.scratch);
+    let mut contents = contents(thread, asked);
     Ok(Body::new(|out| format.encode(&request, &mut contents, out))?)
 }
 

@@ -4,9 +4,10 @@ use std::{collections::VecDeque, error::Error};
 
 use jp_conversation::view::Thread;
 use jp_llm::Contents;
-use jp_resource::BlobRef;
-use jp_storage::{BlobError, Blobs, ReadAhead, Store};
+use jp_resource::{BlobRef, ResourceContent};
+use jp_storage::{BlobError, Blobs, ReadAhead};
 
+use super::Asked;
 use crate::error::Failure;
 
 /// A store for the content of a query that keeps nothing; gone when the query is done.
@@ -35,19 +36,20 @@ pub(super) struct Ahead {
 }
 
 /// Starts reading what a thread needs.
-pub(super) fn contents(thread: &Thread<'_>, store: &Store, scratch: Option<&Scratch>) -> Ahead {
+pub(super) fn contents(thread: &Thread<'_>, asked: &Asked<'_>) -> Ahead {
+    let (store, scratch) = (&asked.store, asked.scratch);
     let scratch = scratch.map(|scratch| scratch.blobs().clone());
     // What only the scratch store has can't be read ahead from the other.
     let expected = if scratch.is_some() { Vec::new() } else { thread.blobs() };
     Ahead {
-        ahead: store.blobs().read_ahead(expected.clone()),
+        ahead: store.blobs().read_ahead(expected.clone(), asked.files.clone()),
         expected: expected.into(),
         stores: scratch.into_iter().chain([store.blobs().clone()]).collect(),
     }
 }
 
 impl Contents for Ahead {
-    fn load(&mut self, blob: &BlobRef) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
+    fn load(&mut self, blob: &BlobRef) -> Result<ResourceContent, Box<dyn Error + Send + Sync>> {
         if self.expected.front() == Some(blob) {
             self.expected.pop_front();
             if let Some(read) = self.ahead.next() {
@@ -59,13 +61,13 @@ impl Contents for Ahead {
 }
 
 /// Reads from the first store that has the blob.
-fn read_from(stores: &[Blobs], blob: &BlobRef) -> Result<Vec<u8>, BlobError> {
+fn read_from(stores: &[Blobs], blob: &BlobRef) -> Result<ResourceContent, BlobError> {
     let (last, others) = stores.split_last().expect("there is a store to read from");
     for store in others {
-        match store.read(blob) {
+        match store.read_content(blob) {
             Err(BlobError::Missing { .. }) => {}
             read => return read,
         }
     }
-    last.read(blob)
+    last.read_content(blob)
 }

@@ -1,15 +1,38 @@
 //! Where handlers put what they find.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::{
+    collections::HashMap,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
 
 use jp_attachment::{ContentStore, FileStamp, Known};
-use jp_resource::{BlobRef, ResourceContent};
+use jp_resource::{BlobRef, Checksum, ResourceContent};
 use jp_storage::{Batch, FileState, KnownContent, Stamps};
 
 /// Keeps content in a batch of blobs, and remembers which files it is from.
 pub(crate) struct Keeper<'a> {
     pub(crate) batch: &'a Batch,
     pub(crate) stamps: &'a Stamps,
+    /// Files that hold what was kept, as it is.
+    files: Mutex<HashMap<Checksum, PathBuf>>,
+}
+
+impl<'a> Keeper<'a> {
+    pub(crate) fn new(batch: &'a Batch, stamps: &'a Stamps) -> Self {
+        Self { batch, stamps, files: Mutex::default() }
+    }
+
+    /// Returns a file for each content that is from one.
+    pub(crate) fn into_files(self) -> HashMap<Checksum, PathBuf> {
+        self.files.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, blob: &BlobRef, file: &FileStamp) {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        files.insert(blob.checksum, file.path.clone());
+    }
 }
 
 impl ContentStore for Keeper<'_> {
@@ -17,6 +40,7 @@ impl ContentStore for Keeper<'_> {
         let known = self.stamps.find(&state(file)?)?;
         let is_kept = self.batch.reuse(&known.blob).unwrap_or(false);
         is_kept.then_some(())?;
+        self.note(&known.blob, file);
         Some(Known { blob: known.blob, mime_type: known.mime_type? })
     }
 
@@ -27,6 +51,9 @@ impl ContentStore for Keeper<'_> {
         file: Option<&FileStamp>,
     ) -> Result<BlobRef, Box<dyn std::error::Error + Send + Sync>> {
         let blob = self.batch.put_content(content)?;
+        if let Some(file) = file {
+            self.note(&blob, file);
+        }
         if let Some(state) = file.and_then(state) {
             self.stamps.remember(state, KnownContent { blob, mime_type: Some(mime_type.to_owned()) });
         }

@@ -1,12 +1,16 @@
 //! What a query adds to its conversation.
 
-use std::collections::HashSet;
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+};
 
 use jp_config::Resolved;
 use jp_conversation::{
     ChatRequest, ConfigDelta, Declaration, Event, EventKind, Stream,
     resolution::{Change, plan},
 };
+use jp_resource::Checksum;
 use jp_storage::Batch;
 use serde_json::json;
 
@@ -24,6 +28,8 @@ use crate::{args::Query, error::Failure, workspace::Context};
 pub(super) struct Prepared {
     pub(super) kinds: Vec<EventKind>,
     pub(super) batch: Batch,
+    /// Files that hold content of the request as it is.
+    pub(super) files: HashMap<Checksum, PathBuf>,
     pub(super) now: jiff::Timestamp,
 }
 
@@ -49,12 +55,17 @@ pub(super) fn prepare(
     let batch = scratch.map_or_else(|| store.batch(), |scratch| scratch.blobs().batch());
     let now = context.now();
     let Some(message) = message else {
-        return repeat(query, target).map(|()| Prepared { kinds: Vec::new(), batch, now });
+        return repeat(query, target).map(|()| Prepared {
+            kinds: Vec::new(),
+            batch,
+            files: HashMap::new(),
+            now,
+        });
     };
     let place = place(context, config)?;
     let configured = configured(config, &place)?;
     let stamps = context.workspace.stamps();
-    let keeper = Keeper { batch: &batch, stamps: &stamps };
+    let keeper = Keeper::new(&batch, &stamps);
     let resolving = resolving(config, &place, &keeper, query.skip_unavailable);
     let explicit = parse(context, &query.attach, &place, resolving.unavailable)?;
     let typed = stored_forms(&explicit);
@@ -88,7 +99,8 @@ pub(super) fn prepare(
         delivered: attachments.delivered,
         ..ChatRequest::default()
     }));
-    Ok(Prepared { kinds, batch, now })
+    let files = keeper.into_files();
+    Ok(Prepared { kinds, batch, files, now })
 }
 
 /// Checks that there is a request to send again.

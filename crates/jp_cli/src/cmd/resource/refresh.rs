@@ -53,7 +53,7 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     let resolve_these: Vec<_> = declarations_in_order(stream, &configured.declarations, &targets);
     let batch = found.store.batch();
     let stamps = context.workspace.stamps();
-    let keeper = Keeper { batch: &batch, stamps: &stamps };
+    let keeper = Keeper::new(&batch, &stamps);
     let plan = Plan { resolve: resolve_these, excludes, ..Plan::default() };
     let earlier = Earlier { plan, configured: &configured, is_new: false };
     // One that fails does not keep the others old.
