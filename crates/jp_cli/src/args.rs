@@ -82,6 +82,9 @@ pub(crate) enum Command {
     /// What is on disk
     #[command(subcommand)]
     Storage(Storage),
+    /// Models that there are, and which one answers
+    #[command(subcommand)]
+    Model(Model),
 }
 
 #[derive(Debug, clap::Args)]
@@ -237,6 +240,15 @@ pub(crate) enum Config {
     Show {
         /// Only this key and those below it
         key: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Model {
+    /// List the models of every provider that is set up, with what they take
+    Ls {
+        /// This provider's only
+        provider: Option<String>,
     },
 }
 

@@ -4,6 +4,7 @@ mod attachment;
 mod config;
 mod conversation;
 mod init;
+mod model;
 mod query;
 mod resource;
 mod storage;
@@ -48,5 +49,6 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
         Command::Conversation(command) => conversation::run(command, &context),
         Command::Config(command) => config::run(command, &context),
         Command::Storage(command) => storage::run(&command, &context),
+        Command::Model(command) => model::run(&command, &context),
     }
 }

@@ -66,6 +66,30 @@ pub struct LlmProvider {
     pub idle_timeout_secs: Option<u64>,
     /// How large one answer may be.
     pub max_response_bytes: Option<ByteSize>,
+    /// What is known of its models, by name, where the provider doesn't say it or is wrong.
+    pub models: BTreeMap<String, ModelSettings>,
+}
+
+/// `providers.llm.NAME.models.MODEL`: what a model takes; what is not set is found out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct ModelSettings {
+    /// Whether it takes images.
+    pub images: Option<bool>,
+    /// Whether it takes PDF documents.
+    pub pdf: Option<bool>,
+    /// Whether it takes office documents and other files.
+    pub files: Option<bool>,
+    /// Whether it takes audio.
+    pub audio: Option<bool>,
+    /// Whether it takes images and documents in the results of tools.
+    pub binary_results: Option<bool>,
+    /// Whether its answers can be made to fit a JSON Schema.
+    pub schema: Option<bool>,
+    /// How many tokens a request may have.
+    pub context_tokens: Option<u64>,
+    /// How many tokens an answer may have.
+    pub max_output_tokens: Option<u64>,
 }
 
 /// A command that prints an API key.

@@ -70,15 +70,17 @@ impl Stream {
         requests.enumerate().map(|(index, request)| (index + 1, request))
     }
 
-    /// Returns the last request, if nothing of the model came after it.
+    /// Returns the last request, if nothing of the model came after it, or only an answer that was cut off.
     #[must_use]
     pub fn unanswered_request(&self) -> Option<&ChatRequest> {
-        let decisive = self.events.iter().rev().find_map(|event| match &event.kind {
-            EventKind::ChatRequest(request) => Some(Some(request)),
-            EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) => Some(None),
+        let is_unanswered = self.events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::ChatRequest(_) => Some(true),
+            EventKind::ChatResponse(response) => Some(response.incomplete.is_some()),
+            EventKind::ToolCallRequest(_) => Some(false),
             _ => None,
         });
-        decisive.flatten()
+        let (_, request) = self.requests().last()?;
+        is_unanswered?.then_some(request)
     }
 
     /// Returns which events a fork that keeps the last `turns` turns has.
@@ -138,6 +140,10 @@ mod tests {
         assert_eq!(unanswered(vec![request("a"), delta()]), Some("a".to_owned()));
         assert_eq!(unanswered(vec![request("a"), answer("b")]), None);
         assert_eq!(unanswered(vec![request("a"), answer("b"), request("c")]), Some("c".to_owned()));
+        let incomplete = Some("connection lost".to_owned());
+        let half = EventKind::ChatResponse(ChatResponse { incomplete, ..ChatResponse::message("b") });
+        assert_eq!(unanswered(vec![request("a"), answer("b"), half.clone()]), Some("a".to_owned()));
+        assert_eq!(unanswered(vec![request("a"), half, answer("b")]), None);
     }
 
     #[test]

@@ -68,6 +68,9 @@ pub enum AnswerPart<'a> {
 }
 
 /// Builds the thread of a stream.
+///
+/// An answer that was cut off is part of it once the person has gone on from there. Until then the request can be sent
+/// again as it was; the answer that comes of that takes its place.
 #[must_use]
 pub fn thread(stream: &Stream) -> Thread<'_> {
     let mut responses = pair_calls(stream.events());
@@ -75,14 +78,15 @@ pub fn thread(stream: &Stream) -> Thread<'_> {
     for (index, event) in stream.events().iter().enumerate() {
         match &event.kind {
             EventKind::ChatRequest(request) => builder.request(request),
-            EventKind::ChatResponse(response) => builder.parts.push((AnswerPart::Response(response), None)),
+            EventKind::ChatResponse(response) => builder.part(AnswerPart::Response(response), None),
             EventKind::ToolCallRequest(call) => {
-                builder.parts.push((AnswerPart::Call(call), responses.remove(&index)));
+                builder.part(AnswerPart::Call(call), responses.remove(&index));
             }
             EventKind::ToolCallResponse(_) => builder.end_answer(),
             _ => {}
         }
     }
+    builder.drop_cut_off();
     builder.end_answer();
     Thread { messages: builder.messages }
 }
@@ -125,6 +129,18 @@ impl<'a> Builder<'a> {
         }
         self.turn += 1;
         self.messages.push(Message::User { turn: self.turn, request });
+    }
+
+    fn part(&mut self, part: AnswerPart<'a>, response: Option<&'a ToolCallResponse>) {
+        self.drop_cut_off();
+        self.parts.push((part, response));
+    }
+
+    /// Drops what is there of an answer that was cut off: nothing of the same answer comes after that.
+    fn drop_cut_off(&mut self) {
+        if let Some((AnswerPart::Response(ChatResponse { incomplete: Some(_), .. }), _)) = self.parts.last() {
+            self.parts.clear();
+        }
     }
 
     fn end_answer(&mut self) {
@@ -174,6 +190,15 @@ impl Thread<'_> {
             Message::Assistant { .. } | Message::NoAnswer { .. } | Message::Tool { response: None, .. } => {
                 false
             }
+        })
+    }
+
+    /// Returns whether an answer has to fit a schema anywhere.
+    #[must_use]
+    pub fn has_schema(&self) -> bool {
+        self.messages.iter().any(|message| match message {
+            Message::User { request, .. } => request.schema.is_some(),
+            _ => false,
         })
     }
 
@@ -285,6 +310,30 @@ mod tests {
         let request = || EventKind::ChatRequest(ChatRequest::new("go"));
         let stream = stream(vec![request(), request()]);
         assert_eq!(outline(&stream), ["1 user go", "1 no answer", "2 user go"]);
+    }
+
+    #[test]
+    fn answer_that_was_cut_off_gives_way_to_another_or_stays_where_the_person_goes_on() {
+        let request = || EventKind::ChatRequest(ChatRequest::new("go"));
+        let half = || {
+            let incomplete = Some("connection lost".to_owned());
+            EventKind::ChatResponse(ChatResponse { incomplete, ..ChatResponse::message("ha") })
+        };
+        let thought = || EventKind::ChatResponse(ChatResponse::reasoning("hm"));
+        let whole = || EventKind::ChatResponse(ChatResponse::message("half"));
+        assert_eq!(outline(&stream(vec![request(), thought(), half()])), ["1 user go"]);
+        assert_eq!(
+            outline(&stream(vec![request(), thought(), half(), request()])),
+            ["1 user go", "1 assistant 2", "2 user go"]
+        );
+        assert_eq!(
+            outline(&stream(vec![request(), thought(), half(), half(), whole()])),
+            ["1 user go", "1 assistant 1"]
+        );
+        assert_eq!(
+            outline(&stream(vec![request(), half(), call("1"), result("1", 1), half(), whole()])),
+            ["1 user go", "1 assistant 1", "1 tool 1 Some(\"1\")", "1 assistant 1"]
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! [`Body`], loading one stored payload at a time ([`Contents`]), and says in [`Note`]s what the model
 //! can't be shown. A [`Client`] sends the body to an [`Endpoint`], as often as [`retry`] allows, and
 //! hands out the answer as [`StreamEvent`]s while they arrive. [`discover`] finds a server on this
-//! machine.
+//! machine, and [`models`] says what a model takes.
 //!
 //! A module a wire format: the Messages API ([`anthropic`]), OpenAI's Responses ([`openai`]), Google Gemini
 //! ([`gemini`]), Ollama's own ([`ollama`]), and Chat Completions ([`chat`]), which llama.cpp, OpenRouter and
@@ -52,6 +52,7 @@ pub mod gemini;
 mod golden;
 mod http;
 mod json;
+pub mod models;
 pub mod ollama;
 pub mod openai;
 mod parts;

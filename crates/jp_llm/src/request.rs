@@ -2,6 +2,7 @@ use std::{error::Error as StdError, fmt};
 
 use jp_conversation::{ChatRequest, view};
 use jp_resource::{BlobRef, ResourceContent};
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// What a model is asked: independent of how a provider wants it written.
@@ -61,7 +62,7 @@ pub trait Contents {
 }
 
 /// Something that the model is told of but not shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// The turn it belongs to, from 1.
     pub turn: usize,

@@ -81,7 +81,8 @@ impl fmt::Display for RetryNotice<'_> {
 /// Returns how long to wait before the next retry, or `None` to give up.
 ///
 /// `retries` were made so far, `elapsed` has passed since the first failure, `server` is the time
-/// the server names, `jitter` is from 0 to 1 and takes up to half off a delay of our own.
+/// the server names, `jitter` is from 0 to 1 and takes up to a quarter off a delay of our own: so
+/// each is longer than the one before.
 #[must_use]
 pub fn next_delay(
     policy: &Policy,
@@ -97,7 +98,7 @@ pub fn next_delay(
         return (server <= policy.max_server_delay).then_some(server);
     }
     let doubled = policy.base_delay.saturating_mul(2u32.saturating_pow(retries));
-    let delay = doubled.min(policy.max_delay).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 2.0);
+    let delay = doubled.min(policy.max_delay).mul_f64(1.0 - jitter.clamp(0.0, 1.0) / 4.0);
     (elapsed + delay <= policy.budget).then_some(delay)
 }
 
@@ -185,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn delays_double_and_jitter_halves_them_at_most() {
+    fn delays_grow_whatever_the_jitter() {
         assert_eq!(delays(None, 0.0), [500, 1000, 2000, 4000, 8000]);
-        assert_eq!(delays(None, 1.0), [250, 500, 1000, 2000, 4000]);
+        assert_eq!(delays(None, 1.0), [375, 750, 1500, 3000, 6000]);
     }
 
     #[test]

@@ -46,6 +46,11 @@ impl Server {
         Self::start(Box::new(move |index, _| replies[index.min(replies.len() - 1)].clone()))
     }
 
+    /// Starts a server that answers by the request's number, from 0, and its path.
+    pub fn scripted(script: impl Fn(usize, &str) -> Reply + Send + Sync + 'static) -> Self {
+        Self::start(Box::new(script))
+    }
+
     /// Starts a server that answers by path, and with 404 elsewhere.
     #[must_use]
     pub fn routed(routes: Vec<(&'static str, Reply)>) -> Self {

@@ -8,10 +8,13 @@ const NO_TOOLS: &str = "No tools are available in this version of jp.";
 
 /// An answer while it is collected.
 ///
-/// Each run of words or of reasoning becomes one event, when the next begins or the answer ends.
+/// Each run of words or of reasoning becomes one event, when the next begins or the answer ends: only then is it
+/// known whether the answer was cut off after it.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     run: Option<ChatResponse>,
+    /// Whether the provider said that the run is whole.
+    is_whole: bool,
     calls: Vec<ToolCallRequest>,
     usage: Option<Usage>,
 }
@@ -31,10 +34,13 @@ impl Answer {
 
     /// Ends the current run with what the provider wants back, and which model made it.
     pub(crate) fn end_part(&mut self, metadata: Map<String, Value>, model: &str, on_event: OnEvent<'_>) {
-        let mut run = self.run.take().unwrap_or_else(|| ChatResponse::reasoning(""));
+        if self.is_whole {
+            self.record(on_event);
+        }
+        let run = self.run.get_or_insert_with(|| ChatResponse::reasoning(""));
         run.metadata = metadata;
         run.metadata.insert("model".to_owned(), model.into());
-        on_event(TurnEvent::Record(EventKind::ChatResponse(run)));
+        self.is_whole = true;
     }
 
     /// Collects a call; what the provider wants back of it goes back to the model that made it alone.
@@ -50,11 +56,14 @@ impl Answer {
     }
 
     /// Records what is left: the last run with why it was cut off, the calls, what it all cost.
-    pub(crate) fn end(mut self, incomplete: Option<String>, model: &str, on_event: OnEvent<'_>) {
-        if let Some(run) = self.run.take() {
-            on_event(TurnEvent::Record(EventKind::ChatResponse(ChatResponse { incomplete, ..run })));
-        }
+    pub(crate) fn end(self, incomplete: Option<String>, model: &str, on_event: OnEvent<'_>) {
+        let is_cut_off = incomplete.is_some();
+        let run = self.run.map(|run| EventKind::ChatResponse(ChatResponse { incomplete, ..run }));
+        let (before, last) = if is_cut_off { (None, run) } else { (run, None) };
+        before.into_iter().for_each(|run| on_event(TurnEvent::Record(run)));
         refuse(self.calls, on_event);
+        // What was cut off stands last: the answer to asking again takes its place.
+        last.into_iter().for_each(|run| on_event(TurnEvent::Record(run)));
         if let Some(usage) = self.usage {
             on_event(TurnEvent::Record(EventKind::Usage(Usage { model: model.to_owned(), ..usage })));
         }
@@ -63,15 +72,21 @@ impl Answer {
     /// Appends to the current run, or records it and begins another.
     fn take(&mut self, piece: ChatResponse, on_event: OnEvent<'_>) {
         use jp_conversation::ResponseContent::{Message, Reasoning};
-        match (self.run.as_mut().map(|run| &mut run.content), &piece.content) {
+        let open = self.run.as_mut().filter(|_| !self.is_whole);
+        match (open.map(|run| &mut run.content), &piece.content) {
             (Some(Message(run)), Message(text)) | (Some(Reasoning(run)), Reasoning(text)) => {
                 run.push_str(text)
             }
             _ => {
-                let ended = self.run.replace(piece);
-                ended.into_iter().for_each(|run| on_event(TurnEvent::Record(EventKind::ChatResponse(run))));
+                self.record(on_event);
+                self.run = Some(piece);
             }
         }
+    }
+
+    fn record(&mut self, on_event: OnEvent<'_>) {
+        self.is_whole = false;
+        self.run.take().into_iter().for_each(|run| on_event(TurnEvent::Record(EventKind::ChatResponse(run))));
     }
 }
 

@@ -1,14 +1,15 @@
 //! `jp query`: from the arguments to the answer, in the order in which it happens.
 
 mod advice;
-mod answer;
+pub(crate) mod answer;
 mod contents;
 pub(crate) mod declarations;
 mod explain;
+mod facts;
 pub(crate) mod keeper;
 pub(crate) mod locking;
 mod message;
-mod model;
+pub(crate) mod model;
 mod prepare;
 pub(crate) mod resolve;
 pub(crate) mod trust;
@@ -19,7 +20,7 @@ use std::{collections::HashMap, path::PathBuf};
 use jp_config::Resolved;
 use jp_conversation::{Event, Stream};
 use jp_resource::Checksum;
-use jp_storage::{Conversation, Pending, Writer};
+use jp_storage::{Conversation, ConversationId, Pending, Writer};
 
 pub(crate) use self::contents::Scratch;
 use self::prepare::Prepared;
@@ -45,13 +46,14 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let store = target.store(context);
     let mut prepared = prepare::prepare(&query, context, &target, &config, message, scratch.as_ref())?;
     let files = std::mem::take(&mut prepared.files);
-    let (stream, mut recording) = if persists {
+    let (stream, id, mut recording) = if persists {
         let (stream, recording) = record(context, target, prepared)?;
-        (stream, Some(recording))
+        (stream, Some(recording.writer.id()), Some(recording))
     } else {
-        (prepared.into_stream(target.stream())?, None)
+        let id = target.conversation().map(|conversation| conversation.id);
+        (prepared.into_stream(target.stream())?, id, None)
     };
-    let asked = Asked { context, config: &config, store, scratch: scratch.as_ref(), files, stream };
+    let asked = Asked { context, config: &config, store, scratch: scratch.as_ref(), files, stream, id };
     match model {
         model if query.explain => explain::run(&asked, model.as_ref()),
         Some(model) => answer::run(&asked, &model, recording.as_mut()),
@@ -69,6 +71,8 @@ struct Asked<'a> {
     /// Files that hold content of the request as it is.
     files: HashMap<Checksum, PathBuf>,
     stream: Stream,
+    /// The conversation, where it has an id.
+    id: Option<ConversationId>,
 }
 
 /// A conversation that is being written to.

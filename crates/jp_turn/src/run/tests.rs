@@ -49,8 +49,12 @@ impl Course {
 
 /// Runs a turn that is cancelled once `cancel_after` pieces were shown.
 fn course(reply: Reply, cancel_after: Option<usize>) -> Course {
+    course_of("llamacpp", reply, cancel_after)
+}
+
+fn course_of(provider: &str, reply: Reply, cancel_after: Option<usize>) -> Course {
     let server = Server::new(vec![reply]);
-    let mut endpoint = Endpoint::new("llamacpp", BaseUrl::parse(server.url()).unwrap(), "m");
+    let mut endpoint = Endpoint::new(provider, BaseUrl::parse(server.url()).unwrap(), "m");
     endpoint.idle_timeout = Duration::from_millis(50);
     endpoint.retry.base_delay = Duration::from_millis(1);
     endpoint.retry.max_retries = 1;
@@ -146,6 +150,23 @@ fn lost_connection_keeps_what_was_shown() {
     Text("half")
     {"type":"chat_response","message":"half","incomplete":"failed to read the answer: the server says: gone"}
     = failed to read the answer of llamacpp at URL
+    "#);
+}
+
+#[test]
+fn answer_that_is_cut_off_between_two_parts_is_incomplete() {
+    let events = [
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":""}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+    ];
+    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let course = course_of("anthropic", Reply::stream(&stream), None);
+    insta::assert_snapshot!(course.lines.join("\n"), @r#"
+    Reasoning("hm")
+    {"type":"chat_response","reasoning":"hm","metadata":{"signature":"s","model":"llamacpp/m"},"incomplete":"connection lost: it ended before it was complete"}
+    = failed to read the answer of anthropic at URL
     "#);
 }
 

@@ -3,12 +3,12 @@
 use std::io::Write as _;
 
 use jp_conversation::{Event, EventKind, ResponseContent, Usage, view};
-use jp_llm::{Body, Capabilities, Client, Format, Note, Request};
+use jp_llm::{Body, Client, Format, Note, Request, models::Facts};
 use jp_storage::{Pending, Writer};
 use jp_turn::{Delta, Outcome, Turn, TurnEvent};
 use serde_json::{Value, json};
 
-use super::{Asked, Recording, contents::contents, model::Model};
+use super::{Asked, Recording, contents::contents, facts, model::Model};
 use crate::{
     cmd::resource::{Attached, describe},
     error::{Code, Failure, chain},
@@ -24,9 +24,9 @@ pub(super) fn run(
 ) -> Result<Code, Failure> {
     let runtime = runtime()?;
     let thread = view::thread(&asked.stream);
-    let capabilities = runtime.block_on(model.capabilities(&thread));
+    let facts = runtime.block_on(facts::facts(model, asked.context, &thread));
     let pending = recording.as_mut().and_then(|recording| recording.pending.take());
-    let encode = || encode(asked, &thread, Some(model), capabilities);
+    let encode = || encode(asked, &thread, Some(model), facts);
     let (body, notes) = beside(pending, encode)?;
     let interrupt = asked.context.interrupt();
     if let Err(failure) = interrupt.check() {
@@ -71,7 +71,7 @@ fn beside<T>(pending: Option<Pending>, work: impl FnOnce() -> Result<T, Failure>
 }
 
 /// Makes what runs asynchronous work: one thread, for what waits on a network.
-pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
@@ -80,14 +80,21 @@ pub(super) fn encode(
     asked: &Asked<'_>,
     thread: &view::Thread<'_>,
     model: Option<&Model>,
-    capabilities: Capabilities,
+    facts: Facts,
 ) -> Result<(Body, Vec<Note>), Failure> {
     let system = asked.config.config.assistant.system_prompt.as_deref();
     let (label, format) = match model {
         Some(model) => (model.label.as_str(), model.endpoint.format),
         None => ("(no model chosen)", Format::Chat),
     };
-    let request = Request { system, capabilities, ..Request::new(label, thread) };
+    let cache_key = asked.id.map(|id| format!("jp-{id}"));
+    let request = Request {
+        system,
+        max_output: model.and_then(|model| model.configured.max_output_tokens),
+        cache_key: cache_key.as_deref(),
+        capabilities: facts.capabilities(),
+        ..Request::new(label, thread)
+    };
     let mut contents = contents(thread, asked);
     Ok(Body::new(|out| format.encode(&request, &mut contents, out))?)
 }
@@ -197,7 +204,8 @@ fn finish(
     };
     failure.code = code;
     if has_answer && id.is_some() {
-        return Err(failure.with_hint("what arrived of the answer is kept."));
+        return Err(failure
+            .with_hint("what arrived of the answer is kept: `jp query \"Go on.\"` goes on from there, `jp query` without words asks again."));
     }
     Err(kept_message(failure, id.is_some()))
 }

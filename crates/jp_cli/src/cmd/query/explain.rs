@@ -1,12 +1,10 @@
 //! `jp query --explain`: what would be sent, and nothing is.
 
 use jp_conversation::view::{self, TurnRow};
+use jp_llm::{Format, models};
 use serde_json::json;
 
-use super::{
-    Asked, answer,
-    model::{ASSUMED, Model},
-};
+use super::{Asked, answer, facts, model::Model};
 use crate::{
     error::{Code, Failure},
     output::table,
@@ -18,16 +16,17 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     let turns = view::explain(&thread);
     let tokens: u64 = turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum();
     let cached = cached_prefix_tokens(&turns);
-    let capabilities = match model {
-        Some(model) => answer::runtime()?.block_on(model.capabilities(&thread)),
-        None => ASSUMED,
+    let facts = match model {
+        Some(model) => answer::runtime()?.block_on(facts::facts(model, asked.context, &thread)),
+        None => models::built_in(Format::Chat, ""),
     };
-    let (body, notes) = answer::encode(asked, &thread, model, capabilities)?;
+    let (body, notes) = answer::encode(asked, &thread, model, facts)?;
     let output = asked.context.output;
+    notes.iter().for_each(|note| output.warn(&note.to_string()));
     if output.is_json() {
         let request: Box<serde_json::value::RawValue> = serde_json::from_slice(&answer::bytes(&body)?)?;
         output.json(&json!({
-            "turns": turns, "tokens": tokens, "cached_prefix_tokens": cached, "request": request,
+            "turns": turns, "tokens": tokens, "cached_prefix_tokens": cached, "notes": notes, "request": request,
         }))?;
         return Ok(Code::Done);
     }
@@ -53,7 +52,9 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
         size::bytes(body.len()),
         size::thousands(cached),
     ))?;
-    notes.iter().for_each(|note| output.warn(&note.to_string()));
+    if let Some(limit) = facts.context_tokens {
+        output.line(&format!("the model takes {} tokens", size::thousands(limit)))?;
+    }
     output.status("Nothing was sent, and nothing was stored.");
     Ok(Code::Done)
 }

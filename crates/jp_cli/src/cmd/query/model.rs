@@ -3,47 +3,23 @@
 use std::{process::Command, time::Duration};
 
 use jp_config::{KeyCommand, Layer, LlmProvider, Resolved};
-use jp_conversation::view::Thread;
 use jp_llm::{
-    BaseUrl, Capabilities, Endpoint, Format, Secret,
+    BaseUrl, Endpoint, Secret,
     discover::{self, Candidate},
+    models::Facts,
 };
 
 use crate::error::Failure;
 
 /// A model and where requests to it go.
-pub(super) struct Model {
+pub(crate) struct Model {
     /// `provider/name`.
-    pub(super) label: String,
-    pub(super) endpoint: Endpoint,
+    pub(crate) label: String,
+    pub(crate) endpoint: Endpoint,
+    /// What the configuration says of it.
+    pub(crate) configured: Facts,
     /// What the person should know of it.
-    pub(super) warning: Option<String>,
-}
-
-/// What a model is taken to accept as long as nothing is known of it.
-pub(super) const ASSUMED: Capabilities = Capabilities {
-    images: true,
-    pdf: false,
-    files: false,
-    audio: false,
-    binary_results: false,
-    schema: true,
-};
-
-impl Model {
-    /// Returns what the model accepts beside text; asks its server only if it has to, and if the thread
-    /// holds anything else.
-    pub(super) async fn capabilities(&self, thread: &Thread<'_>) -> Capabilities {
-        let is_asked = matches!(self.endpoint.format, Format::Ollama | Format::OpenRouter)
-            || self.endpoint.provider == "llamacpp";
-        match self.endpoint.format {
-            Format::Anthropic | Format::OpenAi | Format::Gemini => {
-                discover::model_capabilities(&self.endpoint).await
-            }
-            _ if is_asked && thread.has_binaries() => discover::model_capabilities(&self.endpoint).await,
-            _ => ASSUMED,
-        }
-    }
+    pub(crate) warning: Option<String>,
 }
 
 /// Returns the model that the configuration names, or one that answers on this machine, with its key.
@@ -52,13 +28,12 @@ pub(super) fn choose(config: &Resolved) -> Result<Model, Failure> {
         Some(model) => model,
         None => found_here(config)?.ok_or_else(no_model)?,
     };
-    let settings = settings(config, &model.endpoint.provider);
-    model.endpoint.api_key = api_key(config, &model.endpoint.provider, &settings)?;
+    model.endpoint.api_key = api_key(config, &model.endpoint.provider)?;
     Ok(model)
 }
 
 /// Returns the model that the configuration names, if it names one; its key is not looked for.
-pub(super) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
+pub(crate) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
     let Some(id) = &config.config.assistant.model.id else { return Ok(None) };
     let id = config.config.providers.aliases.get(id).unwrap_or(id);
     let is_named = |(provider, name): &(&str, &str)| !provider.is_empty() && !name.is_empty();
@@ -71,15 +46,20 @@ pub(super) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
         failure(format!("the model `{id}`, set by {layer}, is neither PROVIDER/NAME nor an alias"))
             .with_hint("name one for this conversation: --model llamacpp/qwen3")
     })?;
+    of_provider(config, provider, name).map(Some)
+}
+
+/// Returns a provider's model, wherever the provider is.
+pub(crate) fn of_provider(config: &Resolved, provider: &str, name: &str) -> Result<Model, Failure> {
     let base_url = settings(config, provider).base_url;
     let base_url = base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
-        Failure::new(format!("nothing is known of the provider `{provider}` of the model `{id}`"))
+        Failure::new(format!("nothing is known of the provider `{provider}`, of which `{name}` should be"))
             .with_hint(format!(
                 "set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."
             ))
             .with_hint("`--model llamacpp/NAME` and `--model ollama/NAME` need no configuration.")
     })?;
-    model(config, provider, BaseUrl::parse(base_url)?, name).map(Some)
+    model(config, provider, BaseUrl::parse(base_url)?, name)
 }
 
 /// Puts a model together with what is configured of its provider.
@@ -93,7 +73,23 @@ fn model(config: &Resolved, provider: &str, base_url: BaseUrl, name: &str) -> Re
     if let Some(limit) = settings.max_response_bytes {
         endpoint.max_response_bytes = limit.bytes();
     }
-    Ok(Model { label: format!("{provider}/{name}"), endpoint, warning })
+    let configured = facts(&settings, name);
+    Ok(Model { label: format!("{provider}/{name}"), endpoint, configured, warning })
+}
+
+/// Returns what a provider's configuration says of a model.
+fn facts(settings: &LlmProvider, name: &str) -> Facts {
+    let said = settings.models.get(name).copied().unwrap_or_default();
+    Facts {
+        images: said.images,
+        pdf: said.pdf,
+        files: said.files,
+        audio: said.audio,
+        binary_results: said.binary_results,
+        schema: said.schema,
+        context_tokens: said.context_tokens,
+        max_output_tokens: said.max_output_tokens,
+    }
 }
 
 fn settings(config: &Resolved, provider: &str) -> LlmProvider {
@@ -146,7 +142,8 @@ fn default_base_url(provider: &str) -> Option<&'static str> {
 
 /// Returns the key: from the variable or the command that the configuration names, else from the variable
 /// that the provider's own tools read. A workspace that names the server gets none of the latter.
-fn api_key(config: &Resolved, provider: &str, settings: &LlmProvider) -> Result<Option<Secret>, Failure> {
+pub(crate) fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret>, Failure> {
+    let settings = settings(config, provider);
     if let (None, Some(command)) = (&settings.api_key_env, &settings.api_key_command) {
         return key_from(provider, command).map(Some);
     }
@@ -167,7 +164,7 @@ fn api_key(config: &Resolved, provider: &str, settings: &LlmProvider) -> Result<
 }
 
 /// Returns the variable that a provider's own tools read its key from.
-fn usual_key_variable(provider: &str) -> Option<&'static str> {
+pub(crate) fn usual_key_variable(provider: &str) -> Option<&'static str> {
     match provider {
         "anthropic" => Some("ANTHROPIC_API_KEY"),
         "openai" => Some("OPENAI_API_KEY"),
@@ -197,7 +194,7 @@ fn key_from(provider: &str, command: &KeyCommand) -> Result<Secret, Failure> {
 }
 
 /// Looks for a server where the usual ones listen, or where the configuration says they do.
-fn found_here(config: &Resolved) -> Result<Option<Model>, Failure> {
+pub(crate) fn found_here(config: &Resolved) -> Result<Option<Model>, Failure> {
     let url = |usual: Candidate<'_>| {
         settings(config, usual.provider).base_url.unwrap_or_else(|| usual.base_url.to_owned())
     };
@@ -209,7 +206,7 @@ fn found_here(config: &Resolved) -> Result<Option<Model>, Failure> {
     found.map(|found| model(config, &found.provider, found.base_url, &found.model)).transpose()
 }
 
-fn no_model() -> Failure {
+pub(crate) fn no_model() -> Failure {
     Failure::new("no model is configured, and no llama.cpp or Ollama server answers on this machine")
         .with_hint("start a local one, such as `llama-server -m MODEL.gguf` or `ollama serve`; it is found by itself.")
         .with_hint("or name one for this question: --model ollama/qwen3")

@@ -1,0 +1,103 @@
+//! What is known of the model: what the configuration says, then its provider, then the documentation.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use jp_conversation::view::Thread;
+use jp_llm::{
+    Endpoint,
+    discover::PROBE_TIMEOUT,
+    models::{self, Facts},
+};
+use serde::{Deserialize, Serialize};
+
+use super::model::Model;
+use crate::{error::chain, workspace::Context};
+
+/// How long a server elsewhere may take to say what one model takes.
+const ASK_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long what a server elsewhere said is believed.
+const FRESH: SignedDuration = SignedDuration::from_hours(24);
+
+/// Finds out what a model takes. Its provider is asked only if the thread has more than text in it, and a
+/// server elsewhere once a day.
+///
+/// What it said is remembered: should it not answer, nothing changes in how the history is sent.
+pub(super) async fn facts(model: &Model, context: &Context<'_>, thread: &Thread<'_>) -> Facts {
+    let Model { endpoint, configured, .. } = model;
+    let is_needed = thread.has_binaries() || thread.has_schema();
+    let said = match is_needed && models::says_what_it_takes(endpoint) {
+        true => said(endpoint, context).await,
+        false => Facts::default(),
+    };
+    configured.or(said).or(models::built_in(endpoint.format, &endpoint.model))
+}
+
+async fn said(endpoint: &Endpoint, context: &Context<'_>) -> Facts {
+    let path = context.environment.cache.join("models.json");
+    let mut remembered = Remembered::read(&path);
+    let (key, now) = (key(endpoint), context.now());
+    let is_here = endpoint.base_url.is_loopback();
+    let earlier = remembered.0.get(&key);
+    if let Some(said) = earlier.filter(|said| !is_here && now.duration_since(said.at) < FRESH) {
+        return said.facts;
+    }
+    let limit = if is_here && endpoint.provider == "llamacpp" { PROBE_TIMEOUT } else { ASK_TIMEOUT };
+    match models::ask(endpoint, limit).await {
+        Ok(facts) => {
+            if earlier.is_none_or(|said| !is_here || said.facts != facts) && !context.global.no_persist {
+                remembered.0.insert(key, Said { at: now, facts });
+                remembered.write(&path);
+            }
+            facts
+        }
+        Err(error) => {
+            let known = if earlier.is_some() { "what it said last" } else { "what is usual" };
+            let (server, error) = (&endpoint.provider, chain(&error));
+            context
+                .output
+                .detail(&format!("{server} did not say what the model takes ({error}): {known} holds"));
+            earlier.map(|said| said.facts).unwrap_or_default()
+        }
+    }
+}
+
+/// What providers said of their models, by server and model: a file in the user's cache directory that may be
+/// deleted at any time.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Remembered(BTreeMap<String, Said>);
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Said {
+    at: Timestamp,
+    facts: Facts,
+}
+
+fn key(endpoint: &Endpoint) -> String {
+    format!("{} {}", endpoint.base_url, endpoint.model)
+}
+
+impl Remembered {
+    /// Reads the file; one that is missing or damaged is empty.
+    fn read(path: &Path) -> Self {
+        fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
+    }
+
+    /// Writes the file; where that fails the server is asked again.
+    fn write(&self, path: &PathBuf) {
+        let write = || -> std::io::Result<()> {
+            let directory = path.parent().ok_or(std::io::ErrorKind::NotFound)?;
+            fs::create_dir_all(directory)?;
+            let mut file = tempfile::NamedTempFile::new_in(directory)?;
+            serde_json::to_writer(&mut file, self)?;
+            file.persist(path)?;
+            Ok(())
+        };
+        _ = write();
+    }
+}

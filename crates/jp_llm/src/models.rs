@@ -1,0 +1,174 @@
+//! What models a provider has, and what each takes.
+//!
+//! Three may say something of a model: the configuration, the provider itself ([`list`], [`ask`]) and a
+//! small table of what the providers' documentation says ([`built_in`]). [`Facts::or`] puts them together.
+
+mod said;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{Capabilities, Client, Endpoint, Error, Format};
+
+/// What someone says of a model; `None` where they say nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// Whether it takes PNG, JPEG, GIF and WebP images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<bool>,
+    /// Whether it takes PDF documents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pdf: Option<bool>,
+    /// Whether it takes office documents and other files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<bool>,
+    /// Whether it takes audio.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub audio: Option<bool>,
+    /// Whether it takes images and documents in the results of tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binary_results: Option<bool>,
+    /// Whether its answers can be made to fit a JSON Schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<bool>,
+    /// How many tokens a request may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_tokens: Option<u64>,
+    /// How many tokens an answer may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+}
+
+/// A model in a provider's list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// What the provider calls it.
+    pub name: String,
+    /// What the list says of it.
+    pub facts: Facts,
+}
+
+impl Facts {
+    /// Returns these facts, and those of `others` where these say nothing.
+    #[must_use]
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            images: self.images.or(others.images),
+            pdf: self.pdf.or(others.pdf),
+            files: self.files.or(others.files),
+            audio: self.audio.or(others.audio),
+            binary_results: self.binary_results.or(others.binary_results),
+            schema: self.schema.or(others.schema),
+            context_tokens: self.context_tokens.or(others.context_tokens),
+            max_output_tokens: self.max_output_tokens.or(others.max_output_tokens),
+        }
+    }
+
+    /// Returns what the model takes; what nobody says, it does not.
+    #[must_use]
+    pub fn capabilities(&self) -> Capabilities {
+        let says = |fact: Option<bool>| fact.unwrap_or(false);
+        Capabilities {
+            images: says(self.images),
+            pdf: says(self.pdf),
+            files: says(self.files),
+            audio: says(self.audio),
+            binary_results: says(self.binary_results),
+            schema: says(self.schema),
+        }
+    }
+}
+
+/// Returns what a model takes by its provider's documentation; a server's own models are assumed to take
+/// images (design 08, "Providers").
+#[must_use]
+pub fn built_in(format: Format, model: &str) -> Facts {
+    const TEXT_ONLY: [&str; 5] = ["gpt-3.5", "gpt-4-0", "o1-mini", "o1-preview", "o3-mini"];
+    let is_text_only = TEXT_ONLY.iter().any(|start| model.starts_with(start)) || model == "gpt-4";
+    let sees = !(format == Format::OpenAi && is_text_only);
+    let is_hosted = !matches!(format, Format::Chat | Format::Ollama);
+    Facts {
+        images: Some(sees),
+        // OpenRouter reads PDF to models that can't.
+        pdf: Some(sees && is_hosted),
+        files: Some(sees && format == Format::OpenAi),
+        audio: Some(format == Format::Gemini),
+        binary_results: Some(sees && is_hosted),
+        schema: Some(true),
+        context_tokens: None,
+        max_output_tokens: None,
+    }
+}
+
+/// Lists a provider's models that answer conversations, in its order.
+///
+/// Gives up after `limit`; what a server says of one model only on request, it is asked at the same time
+/// for all.
+pub async fn list(endpoint: &Endpoint, limit: Duration) -> Result<Vec<Listed>, Error> {
+    let client = &Client::new(endpoint.clone())?;
+    let get = |path| client.get_json(path, limit);
+    match endpoint.format {
+        Format::Anthropic => Ok(said::anthropic_list(&get("v1/models?limit=1000").await?)),
+        Format::Gemini => Ok(said::gemini_list(&get("v1beta/models?pageSize=1000").await?)),
+        Format::OpenAi => Ok(said::ids(&get("v1/models").await?)),
+        Format::OpenRouter => Ok(said::openrouter_list(&get("v1/models").await?)),
+        Format::Chat => {
+            let (models, properties) = tokio::join!(get("v1/models"), get("props"));
+            Ok(said::chat_list(&models?, properties.ok().as_ref()))
+        }
+        Format::Ollama => {
+            let names = said::ollama_names(&get("api/tags").await?);
+            let facts = names.iter().map(|name| show(client, name, limit));
+            let facts = join_all(facts).await.into_iter().map(Result::unwrap_or_default);
+            Ok(names.iter().cloned().zip(facts).map(|(name, facts)| Listed { name, facts }).collect())
+        }
+    }
+}
+
+/// Lists the models of several providers, all asked at the same time.
+pub async fn list_each(asked: &[(&Endpoint, Duration)]) -> Vec<Result<Vec<Listed>, Error>> {
+    join_all(asked.iter().map(|(endpoint, limit)| list(endpoint, *limit))).await
+}
+
+/// Returns whether a provider says what its models take beside text, so that [`ask`] asks it.
+#[must_use]
+pub fn says_what_it_takes(endpoint: &Endpoint) -> bool {
+    match endpoint.format {
+        Format::Anthropic | Format::OpenRouter | Format::Ollama => true,
+        Format::Chat => endpoint.provider == "llamacpp",
+        Format::Gemini | Format::OpenAi => false,
+    }
+}
+
+/// Asks a provider about the endpoint's model; of one that has no such answer it learns nothing.
+pub async fn ask(endpoint: &Endpoint, limit: Duration) -> Result<Facts, Error> {
+    if !says_what_it_takes(endpoint) {
+        return Ok(Facts::default());
+    }
+    let client = &Client::new(endpoint.clone())?;
+    let (name, get) = (&endpoint.model, |path: String| async move { client.get_json(&path, limit).await });
+    match endpoint.format {
+        Format::Anthropic => Ok(said::anthropic(&get(format!("v1/models/{name}")).await?)),
+        Format::OpenRouter => Ok(said::openrouter_one(&get(format!("v1/models/{name}/endpoints")).await?)),
+        Format::Ollama => show(client, name, limit).await,
+        _ => {
+            let (models, properties) = tokio::join!(get("v1/models".to_owned()), get("props".to_owned()));
+            match (models, properties) {
+                (Err(error), Err(_)) => Err(error),
+                (models, properties) => Ok(said::llamacpp(models.ok().as_ref(), properties.ok().as_ref())),
+            }
+        }
+    }
+}
+
+async fn show(client: &Client, name: &str, limit: Duration) -> Result<Facts, Error> {
+    let said: Value = client.post_json("api/show", &json!({"model": name}), limit).await?;
+    Ok(said::ollama(&said))
+}
+
+#[cfg(test)]
+mod tests;
