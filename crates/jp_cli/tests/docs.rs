@@ -6,7 +6,8 @@ mod support;
 
 use std::{fs, path::Path, process::Command};
 
-use support::{Sandbox, answering, run};
+use jp_llm::testing::{Reply, Server};
+use support::{Sandbox, run};
 
 /// Returns the commands in a page's `sh` blocks, one block after the other.
 fn commands(page: &str) -> Vec<String> {
@@ -17,7 +18,11 @@ fn commands(page: &str) -> Vec<String> {
 }
 
 fn runs(page: &str) {
-    let server = answering("Yes.");
+    let server = Server::scripted(|_, path| match path {
+        "/v1/models" => Reply::json(200, r#"{"data":[{"id":"m"}]}"#),
+        "/props" => Reply::json(404, "{}"),
+        _ => Reply::words(&["Yes."]),
+    });
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("README.md", "# Read me\n");
     sandbox.write("src/main.rs", "fn main() {}\n");

@@ -48,8 +48,6 @@ mod event;
 mod fixtures;
 mod format;
 pub mod gemini;
-#[cfg(test)]
-mod golden;
 mod http;
 mod json;
 pub mod models;

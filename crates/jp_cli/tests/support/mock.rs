@@ -74,7 +74,7 @@ impl Mock {
 }
 
 fn installed(name: &str) -> Option<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.local/mocks").join(name);
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.local").join(name);
     if directory.is_dir() {
         return Some(directory);
     }

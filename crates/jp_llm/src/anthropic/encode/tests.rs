@@ -73,46 +73,6 @@ fn image() -> Media {
     Media { data: b"\x89PNG".to_vec(), mime_type: "image/png".to_owned(), annotations: None, meta: None }
 }
 
-/// A conversation that has everything.
-fn everything() -> Vec<EventKind> {
-    let attached = vec![
-        text("file:///src/main.rs", "fn main() {}\n").with_name("src/main.rs").with_mime_type("text/x-rust"),
-        text("file:///empty", ""),
-        binary("logo.png", "image/png", b"\x89PNG\r\n\x1a\n"),
-        binary("spec.pdf", "application/pdf", b"%PDF-1.4\n"),
-        binary("data.bin", "application/octet-stream", b"\0\x01"),
-    ];
-    let mut last = ChatRequest::new("Is it ok?");
-    last.schema = json!({"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]})
-        .as_object()
-        .cloned();
-    let found = vec![
-        ContentBlock::text("1 resource"),
-        ContentBlock::resource(text("file:///src/lib.rs#L1-2", "a\nb\n").with_mime_type("text/x-rust")),
-        ContentBlock::resource(binary("photo.jpg", "image/jpeg", b"\xff\xd8\xff")),
-        ContentBlock::resource(binary("manual.pdf", "application/pdf", b"%PDF-1.7\n")),
-        ContentBlock::resource(binary("data.bin", "application/octet-stream", b"\0\x01")),
-        ContentBlock::Image(image()),
-    ];
-    let failed = vec![ContentBlock::text("no such file"), ContentBlock::Image(image())];
-    vec![
-        request("Review these.", attached),
-        signed(ChatResponse::reasoning("Let me look."), SIGNATURE, "EqQBCg==", "anthropic/m"),
-        said("Checking."),
-        signed(ChatResponse::reasoning(""), REDACTED_THINKING, "EmwKAhgB", "anthropic/m"),
-        call("toolu_01"),
-        call("call.2"),
-        result("call.2", true, failed),
-        result("toolu_01", false, found),
-        signed(ChatResponse::reasoning("Another model's."), SIGNATURE, "x", "other/m"),
-        said("It is fine."),
-        request("Go on.", vec![]),
-        request("", vec![text("note:a", "Remember.").with_name("a")]),
-        call("toolu_01"),
-        EventKind::ChatRequest(last),
-    ]
-}
-
 #[test]
 fn whole_request_has_fixed_order() {
     let mut question = ChatRequest::new("Is it \"ok\"?");
@@ -391,21 +351,6 @@ fn missing_payload_names_what_it_belongs_to() {
     let request = Request::new("anthropic/m", &thread);
     let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "load file:///a for the request");
-}
-
-/// Writes the requests that `validate_requests.py anthropic` reads, where `JP_GOLDEN_DIR` says.
-#[test]
-fn golden_request_has_everything() {
-    let (json, notes) = encoded_with(everything(), ALL, &[tool()]);
-    let mut plain = everything();
-    plain.pop();
-    plain.push(request("Go on.", vec![]));
-    let (plain, _) = encoded(plain, ALL);
-    assert_eq!([&json, &plain].map(|json| json.matches(str::from_utf8(MARK).unwrap()).count()), [3; 2]);
-    assert_eq!(notes.len(), 3, "{notes:?}");
-    let Some(directory) = std::env::var_os("JP_GOLDEN_DIR").map(std::path::PathBuf::from) else { return };
-    std::fs::write(directory.join("anthropic.json"), json).unwrap();
-    std::fs::write(directory.join("anthropic-plain.json"), plain).unwrap();
 }
 
 /// Cuts the body down to what it says of the history: the end of the last message, where more may follow,

@@ -1,4 +1,4 @@
-use jp_conversation::{EventKind, Stream, view::thread};
+use jp_conversation::{EventKind, view::thread};
 use jp_resource::{Resource, ResourceContent};
 use jp_tool::{ContentBlock, Media};
 use proptest::prelude::*;
@@ -81,40 +81,6 @@ fn media(mime_type: &str, data: &[u8]) -> ContentBlock {
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 const MODEL: &str = "google/gemini-3-pro";
-
-/// A conversation that has everything.
-fn everything() -> Vec<EventKind> {
-    let mut formatted = text("cmd://x", "raw").with_name("x");
-    formatted.formatted = Some("shown".to_owned());
-    let attached = vec![
-        text("file:///src/main.rs", "fn main() {}\n").with_name("src/main.rs").with_mime_type("text/x-rust"),
-        binary("logo.png", "image/png", PNG),
-        binary("spec.pdf", "application/pdf", b"%PDF-1.4"),
-        binary("data.bin", "application/octet-stream", &[0, 1]),
-        formatted,
-    ];
-    let found = vec![
-        ContentBlock::text("Found:"),
-        ContentBlock::resource(binary("plot.png", "image/png", PNG)),
-        ContentBlock::resource(text("file:///a.rs#L1-2", "a\nb\n").with_mime_type("text/rust")),
-        ContentBlock::resource(binary("song.wav", "audio/wav", b"RIFF")),
-    ];
-    vec![
-        request("Review \"these\".", attached),
-        thought("An unsigned thought."),
-        ended(said("I look."), json!({"thoughtSignature": "c2ln", "signedBytes": 0, "model": MODEL})),
-        called("fc_1", json!({"id": "fc_1", "thoughtSignature": "Y2FsbA==", "model": MODEL})),
-        called("fc_2", json!({"id": "fc_2", "model": MODEL})),
-        result("fc_2", true, vec![ContentBlock::text("no \"such\" file")]),
-        result("fc_1", false, found),
-        ended(said("Done."), json!({"thoughtSignature": "ZG9uZQ==", "model": MODEL})),
-        request("Again.", vec![]),
-        ended(thought("Another model's."), json!({"signature": "x", "model": "anthropic/claude"})),
-        call("toolu_1"),
-        request("And?", vec![]),
-        request("Now as JSON.", vec![]),
-    ]
-}
 
 #[test]
 fn whole_request_has_fixed_order() {
@@ -273,32 +239,6 @@ fn missing_payload_names_what_it_belongs_to() {
     let request = Request { capabilities: ALL, ..Request::new(MODEL, &thread) };
     let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "load file:///a for the request");
-}
-
-/// Writes the requests into the directory that `JP_GOLDEN_DIR` names, for `validate_requests.py gemini`.
-#[test]
-fn golden_requests_are_valid_json() {
-    let with_everything = golden(&[everything(), vec![with_schema("OK?")]].concat(), &[read_tool()]);
-    let plain = golden(&everything(), &[]);
-    let Some(directory) = std::env::var_os("JP_GOLDEN_DIR").map(std::path::PathBuf::from) else { return };
-    std::fs::write(directory.join("gemini.json"), with_everything).unwrap();
-    std::fs::write(directory.join("gemini-plain.json"), plain).unwrap();
-}
-
-fn golden(kinds: &[EventKind], tools: &[Tool]) -> String {
-    let mut store = Store::default();
-    let stream: Stream = stream(kinds.to_vec(), &mut store);
-    let thread = thread(&stream);
-    let request = Request {
-        system: Some("You are jp."),
-        tools,
-        max_output: Some(4096),
-        capabilities: ALL,
-        ..Request::new(MODEL, &thread)
-    };
-    let (json, _) = encode_to_string(&request, &mut store);
-    assert!(serde_json::from_str::<Value>(&json).is_ok());
-    json
 }
 
 /// Cuts the body down to what it says of the history.

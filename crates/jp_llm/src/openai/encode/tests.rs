@@ -1,5 +1,3 @@
-use std::path::Path;
-
 use jp_conversation::{ChatRequest, ChatResponse, EventKind, view::thread};
 use jp_resource::{Resource, ResourceContent};
 use jp_tool::{ContentBlock, Media};
@@ -291,37 +289,6 @@ fn missing_payload_names_what_it_belongs_to() {
     let request = Request { capabilities: ALL, ..Request::new("p/m", &thread) };
     let error = encode(&request, &mut Store::default(), &mut Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "load file:///a for the request");
-}
-
-/// Writes requests for `validate_requests.py`, where `JP_GOLDEN_DIR` says.
-#[test]
-fn golden_requests_are_written_where_asked() {
-    let Some(directory) = std::env::var_os("JP_GOLDEN_DIR") else {
-        println!("skipped: JP_GOLDEN_DIR is not set");
-        return;
-    };
-    let parameters =
-        serde_json::from_str(r#"{"type":"object","properties":{"a":{"type":"integer"}}}"#).unwrap();
-    let tool = Tool { name: "read".to_owned(), description: "Reads.".to_owned(), parameters };
-    let write = |name: &str, schema: &str, tools: &[Tool], capabilities| {
-        let mut kinds = everything();
-        let schema = serde_json::from_str(schema).unwrap();
-        kinds.push(result("3", false, vec![ContentBlock::text("done")]));
-        kinds.push(said("Good."));
-        kinds.push(EventKind::ChatRequest(ChatRequest { schema, ..ChatRequest::new("Is it ok?") }));
-        let mut store = Store::default();
-        let stream = stream(kinds, &mut store);
-        let thread = thread(&stream);
-        let (system, cache_key) = (Some("You are jp."), Some("jp-1"));
-        let request = Request { system, cache_key, tools, capabilities, ..Request::new(MODEL, &thread) };
-        let mut out = Vec::new();
-        encode(&request, &mut store, &mut out).unwrap();
-        std::fs::write(Path::new(&directory).join(name), out).unwrap();
-    };
-    let schema = r#"{"type":"object","properties":{"ok":{"type":"boolean"}},"required":["ok"],"additionalProperties":false}"#;
-    write("openai.json", schema, &[tool], ALL);
-    write("openai-plain.json", "null", &[], ALL);
-    write("openai-text.json", r#"{"type":"object"}"#, &[], TEXT_ONLY);
 }
 
 /// Cuts the body down to what it says of the history, without the cache marks.
