@@ -5,6 +5,7 @@
 //! references and diffs for what a model already has come with coverage-aware delivery.
 
 mod explain;
+mod hints;
 mod render;
 
 use std::collections::{HashMap, VecDeque};
@@ -13,6 +14,7 @@ use jp_resource::{BlobRef, Encoding, Payload, Snapshot};
 use jp_tool::StoredBlock;
 
 pub use explain::{BlockRow, TurnRow, explain, tokens};
+pub use hints::CacheHint;
 pub use render::{resource_block, text_of_missing_answer, text_of_missing_result};
 
 use crate::{ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse};

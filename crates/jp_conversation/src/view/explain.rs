@@ -1,8 +1,11 @@
-use jp_resource::{Payload, Snapshot};
+use jp_resource::Snapshot;
 use jp_tool::StoredBlock;
 use serde::Serialize;
 
-use super::{AnswerPart, Message, Thread};
+use super::{
+    AnswerPart, Message, Thread,
+    hints::{block_bytes, resource_bytes},
+};
 use crate::ResponseContent;
 
 /// What one turn puts into a request.
@@ -95,34 +98,19 @@ fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
 
 fn result_row(block: &StoredBlock) -> BlockRow {
     match block {
-        StoredBlock::Text { text, .. } => row("tool_result", text_bytes(text)),
         StoredBlock::Resource { resource, .. } => resource_row("tool_result", resource),
-        StoredBlock::Image(media) | StoredBlock::Audio(media) => {
-            row("tool_result", media.data.stored().map_or(0, |blob| blob.size))
-        }
-        StoredBlock::Question { question } => row("tool_result", question.text.len() as u64),
+        block => row("tool_result", block_bytes(block)),
     }
 }
 
 fn resource_row(kind: &'static str, snapshot: &Snapshot) -> BlockRow {
-    let bytes = match (&snapshot.formatted, &snapshot.content) {
-        (Some(formatted), _) => text_bytes(formatted),
-        (None, Payload::Stored(blob)) => blob.size,
-        (None, Payload::Inline(content)) => content.as_bytes().len() as u64,
-    };
+    let bytes = resource_bytes(snapshot);
     // What names the resource is sent with it.
     const TAGS: usize = 50;
     let names = [Some(&snapshot.uri), snapshot.name.as_ref(), snapshot.mime_type.as_ref()];
     let around = TAGS + names.into_iter().flatten().map(String::len).sum::<usize>();
     let tokens = tokens(bytes + around as u64);
     BlockRow { uri: Some(snapshot.uri.clone()), tokens, ..row(kind, bytes) }
-}
-
-fn text_bytes(text: &Payload<String>) -> u64 {
-    match text {
-        Payload::Inline(text) => text.len() as u64,
-        Payload::Stored(blob) => blob.size,
-    }
 }
 
 const IN_HISTORY: &str = "part of the history";

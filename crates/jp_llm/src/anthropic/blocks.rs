@@ -8,8 +8,7 @@ use jp_conversation::{
     ChatRequest, ChatResponse, ResponseContent, ToolCallRequest, ToolCallResponse,
     view::{self, AnswerPart, Message, Thread},
 };
-use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
-use jp_tool::StoredBlock;
+use jp_resource::Snapshot;
 
 use super::{REDACTED_THINKING, SIGNATURE};
 
@@ -56,15 +55,24 @@ pub(super) struct ToolResult<'a> {
 /// Lays a thread out as messages whose roles alternate, the person's first; `label` is the model's.
 ///
 /// What a message becomes depends on nothing after it: a thread that grew gives the same blocks, and more.
-pub(super) fn messages<'a>(thread: &'a Thread<'a>, label: &'a str) -> Vec<WireMessage<'a>> {
-    let mut builder = Builder { label, messages: Vec::new(), ids: Ids::default(), called: VecDeque::new() };
-    thread.messages.iter().for_each(|message| builder.message(message));
-    builder.messages
+///
+/// Also returns the last block of each of the thread's messages, counted through all.
+pub(super) fn messages<'a>(thread: &'a Thread<'a>, label: &'a str) -> (Vec<WireMessage<'a>>, Vec<usize>) {
+    let mut builder =
+        Builder { label, messages: Vec::new(), count: 0, ids: Ids::default(), called: VecDeque::new() };
+    let mut end = |message| {
+        builder.message(message);
+        builder.count - 1
+    };
+    let ends = thread.messages.iter().map(&mut end).collect();
+    (builder.messages, ends)
 }
 
 struct Builder<'a> {
     label: &'a str,
     messages: Vec<WireMessage<'a>>,
+    /// Of blocks.
+    count: usize,
     ids: Ids,
     /// The ids of the calls whose results come next, in order.
     called: VecDeque<String>,
@@ -149,6 +157,7 @@ impl<'a> Builder<'a> {
         if self.messages.is_empty() && role == Role::Assistant {
             self.push(Role::User, Block::Text(NO_BEGINNING.into()));
         }
+        self.count += 1;
         match self.messages.last_mut() {
             Some(message) if message.role == role => message.blocks.push(block),
             _ => self.messages.push(WireMessage { role, blocks: vec![block] }),
@@ -184,40 +193,6 @@ impl Block<'_> {
     /// Returns whether it is reasoning, which carries no cache mark.
     pub(super) fn is_thinking(&self) -> bool {
         matches!(self, Self::Thinking { .. } | Self::RedactedThinking(_))
-    }
-
-    /// Returns how many bytes of resources and results it carries; nothing is loaded for it.
-    pub(super) fn payload_bytes(&self) -> u64 {
-        match self {
-            Self::Resource { resource, .. } => resource_bytes(resource),
-            Self::ToolResult(ToolResult { response: Some(response), .. }) => {
-                response.content.iter().map(block_bytes).sum()
-            }
-            _ => 0,
-        }
-    }
-}
-
-fn resource_bytes(resource: &Snapshot) -> u64 {
-    match &resource.formatted {
-        Some(formatted) => bytes(formatted, String::len),
-        None => bytes(&resource.content, |content: &ResourceContent| content.as_bytes().len()),
-    }
-}
-
-fn block_bytes(block: &StoredBlock) -> u64 {
-    match block {
-        StoredBlock::Text { text, .. } => bytes(text, String::len),
-        StoredBlock::Resource { resource, .. } => resource_bytes(resource),
-        StoredBlock::Image(media) | StoredBlock::Audio(media) => bytes(&media.data, Vec::len),
-        StoredBlock::Question { .. } => 0,
-    }
-}
-
-fn bytes<T>(payload: &Payload<T>, length: impl Fn(&T) -> usize) -> u64 {
-    match payload {
-        Payload::Inline(value) => length(value) as u64,
-        Payload::Stored(BlobRef { size, .. }) => *size,
     }
 }
 

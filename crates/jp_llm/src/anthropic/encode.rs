@@ -51,9 +51,10 @@ pub fn encode(
     contents: &mut dyn Contents,
     out: &mut dyn Write,
 ) -> Result<Vec<Note>, Error> {
-    let messages = blocks::messages(request.thread, request.label);
+    let (messages, ends) = blocks::messages(request.thread, request.label);
     let head = Head::of(request);
-    let marks = marks::places(&messages, MOST_MARKS - head.marks());
+    let hints = request.thread.cache_hints();
+    let marks = marks::places(&messages, &ends, &hints, MOST_MARKS - head.marks());
     head.write(out)?;
     let mut encoder = Encoder { capabilities: request.capabilities, contents, notes: Vec::new() };
     encoder.write_messages(&messages, &marks, out)?;

@@ -1,30 +1,39 @@
 use std::collections::BTreeSet;
 
-use super::blocks::{Role, WireMessage};
+use jp_conversation::view::CacheHint;
+
+use super::blocks::WireMessage;
 
 /// How many blocks a mark sees, itself included.
 const LOOK_BACK: usize = 20;
-/// From how many bytes on a message is large: about the shortest prefix that every model caches.
-const LARGE: u64 = 16 << 10;
 
 /// Chooses the blocks that carry a cache mark, at most `most` of them, counted through all messages.
+///
+/// `ends` are the last blocks of the thread's messages, which `hints` are about.
 ///
 /// A request reads what an earlier one wrote: all up to one of its marks, if a mark of its own sees the
 /// block that had it. So these are tail marks, which move as a conversation grows:
 ///
 /// 1. the last block, for the next request to read;
 /// 2. one at every [`LOOK_BACK`] blocks before, if they can go on to the beginning;
-/// 3. the end of the person's message before the last answer (the last block of the request before this
-///    one), and the ends of large messages, the newest first: where 2 can't, before 2 and as far as no mark
-///    sees them, and otherwise with the marks that are left.
+/// 3. the end of the request before this one, and where much was sent, the newest first: where 2 can't, before
+///    2 and as far as no mark sees them, and otherwise with the marks that are left.
 ///
 /// Reasoning is never marked. A mark is no part of what is cached: without marks, the history of a request
 /// is a prefix of that of the next.
-pub(super) fn places(messages: &[WireMessage<'_>], most: usize) -> BTreeSet<usize> {
-    let layout = Layout::of(messages);
-    let Some(last) = layout.markable.iter().rposition(|markable| *markable) else { return BTreeSet::new() };
-    let chain = layout.chain(last);
-    let ends = layout.ends();
+pub(super) fn places(
+    messages: &[WireMessage<'_>],
+    ends: &[usize],
+    hints: &[CacheHint],
+    most: usize,
+) -> BTreeSet<usize> {
+    let blocks = messages.iter().flat_map(|message| &message.blocks);
+    let markable: Vec<bool> = blocks.map(|block| !block.is_thinking()).collect();
+    let Some(last) = markable.iter().rposition(|markable| *markable) else { return BTreeSet::new() };
+    let chain = chain(&markable, last);
+    let end = |hint: &CacheHint| ends[hint.message];
+    let previous = hints.iter().map(end).find(|end| *end != last);
+    let ends = previous.into_iter().chain(hints.iter().filter(|hint| hint.is_large()).map(end));
     if chain.len() <= most {
         return first(most, chain.into_iter().chain(ends));
     }
@@ -50,73 +59,44 @@ fn first(most: usize, places: impl Iterator<Item = usize>) -> BTreeSet<usize> {
     taken
 }
 
-struct Layout {
-    /// Whether each block may carry a mark.
-    markable: Vec<bool>,
-    /// The last block of each message of the person, and how much the message carries.
-    user_ends: Vec<(usize, u64)>,
-    /// The last block before the last answer that is one of the person's.
-    previous: Option<usize>,
-}
-
-impl Layout {
-    fn of(messages: &[WireMessage<'_>]) -> Self {
-        let mut layout = Self { markable: Vec::new(), user_ends: Vec::new(), previous: None };
-        for message in messages {
-            layout.markable.extend(message.blocks.iter().map(|block| !block.is_thinking()));
-            match message.role {
-                Role::Assistant => layout.previous = layout.user_ends.last().map(|(end, _)| *end),
-                Role::User => {
-                    let carried = message.blocks.iter().map(|block| block.payload_bytes()).sum();
-                    layout.user_ends.push((layout.markable.len() - 1, carried));
-                }
-            }
-        }
-        layout
-    }
-
-    /// Returns marks from the last block back to the beginning that see every block between them.
-    fn chain(&self, last: usize) -> Vec<usize> {
-        let before = |at: &usize| {
-            let window = at.checked_sub(LOOK_BACK)?..*at;
-            window.into_iter().find(|at| self.markable[*at])
-        };
-        std::iter::successors(Some(last), before).collect()
-    }
-
-    /// Returns the ends of messages that are worth a mark, the most important first.
-    fn ends(&self) -> Vec<usize> {
-        let large = self.user_ends.iter().rev().filter(|(_, carried)| *carried >= LARGE);
-        self.previous.into_iter().chain(large.map(|(end, _)| *end)).collect()
-    }
+/// Returns marks from the last block back to the beginning that see every block between them.
+fn chain(markable: &[bool], last: usize) -> Vec<usize> {
+    let before = |at: &usize| {
+        let window = at.checked_sub(LOOK_BACK)?..*at;
+        window.into_iter().find(|at| markable[*at])
+    };
+    std::iter::successors(Some(last), before).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use jp_resource::{Resource, ResourceContent, Snapshot};
     use proptest::prelude::*;
 
-    use super::{super::blocks::Block, *};
+    use super::{
+        super::blocks::{Block, Role},
+        *,
+    };
 
-    fn large() -> Snapshot {
-        Resource::new("a:b", ResourceContent::Text("x".repeat(LARGE as usize))).into()
-    }
-
-    /// Makes messages of letters: `t` words, `r` reasoning, `L` a large resource; `|` ends a message.
-    fn messages<'a>(outline: &str, large: &'a Snapshot) -> Vec<WireMessage<'a>> {
+    /// Places marks in messages of letters, from the person and the model in turns: `t` words, `r` reasoning, `L`
+    /// something large; `|` ends a message.
+    fn placed(outline: &str, most: usize) -> Vec<usize> {
         let block = |letter| match letter {
             'r' => Block::RedactedThinking("x"),
-            'L' => Block::Resource { turn: 1, resource: large },
             _ => Block::Text("x".into()),
         };
-        let roles = [Role::User, Role::Assistant].into_iter().cycle();
-        let message =
-            |(blocks, role): (&str, _)| WireMessage { role, blocks: blocks.chars().map(block).collect() };
-        outline.split('|').zip(roles).map(message).collect()
-    }
-
-    fn placed(outline: &str, most: usize) -> Vec<usize> {
-        places(&messages(outline, &large()), most).into_iter().collect()
+        let (mut messages, mut ends, mut hints) = (Vec::new(), Vec::new(), Vec::new());
+        let mut count = 0;
+        for (index, letters) in outline.split('|').enumerate() {
+            count += letters.len();
+            ends.push(count - 1);
+            let role = if index % 2 == 0 { Role::User } else { Role::Assistant };
+            if role == Role::User {
+                let bytes = if letters.contains('L') { CacheHint::LARGE } else { 0 };
+                hints.insert(0, CacheHint { message: index, bytes });
+            }
+            messages.push(WireMessage { role, blocks: letters.chars().map(block).collect() });
+        }
+        places(&messages, &ends, &hints, most).into_iter().collect()
     }
 
     #[test]

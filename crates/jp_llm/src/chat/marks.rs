@@ -1,4 +1,4 @@
-use jp_conversation::view::Message;
+use jp_conversation::view::{Message, Thread};
 
 use super::Dialect;
 use crate::Request;
@@ -19,7 +19,7 @@ impl Marks {
             Dialect::Generic => false,
             Dialect::OpenRouter => caches_by_marks(request.model),
         };
-        Self { are_wanted, at: places(&request.thread.messages) }
+        Self { are_wanted, at: places(request.thread) }
     }
 
     /// Returns whether the model's provider wants any, wherever they are.
@@ -39,10 +39,8 @@ fn caches_by_marks(model: &str) -> bool {
     matches!(vendor, Some("anthropic" | "qwen"))
 }
 
-fn places(messages: &[Message<'_>]) -> Vec<usize> {
-    let asks = |message: &Message<'_>| matches!(message, Message::User { .. } | Message::Tool { .. });
-    let ends_request =
-        |index: &usize| asks(&messages[*index]) && messages.get(index + 1).is_none_or(|next| !asks(next));
-    let newest = messages.iter().rposition(|message| matches!(message, Message::User { .. }));
-    (0..messages.len()).rev().filter(ends_request).take(2).chain(newest).collect()
+fn places(thread: &Thread<'_>) -> Vec<usize> {
+    let ends = thread.cache_hints().into_iter().map(|hint| hint.message).take(2);
+    let newest = thread.messages.iter().rposition(|message| matches!(message, Message::User { .. }));
+    ends.chain(newest).collect()
 }

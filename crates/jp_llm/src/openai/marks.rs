@@ -1,6 +1,6 @@
 //! Cache breakpoints, where a model has them.
 
-use jp_conversation::view::Message;
+use jp_conversation::view::{CacheHint, Message};
 
 use super::models;
 use crate::Request;
@@ -24,13 +24,11 @@ impl Marks {
         if !models::has_breakpoints(request.label) {
             return Self { system: END, messages: Vec::new() };
         }
-        let has_resources = |message: &Message<'_>| match message {
-            Message::User { request, .. } => !request.resources.is_empty(),
-            _ => false,
-        };
-        let messages = request.thread.messages.iter().enumerate().rev();
-        let marked = messages.filter(|(_, message)| has_resources(message)).take(MARKED_MESSAGES);
-        Self { system: MARKED_END, messages: marked.map(|(index, _)| index).collect() }
+        let hints = request.thread.cache_hints();
+        let messages = &request.thread.messages;
+        let has_parts = |hint: &&CacheHint| matches!(messages[hint.message], Message::User { .. });
+        let marked = hints.iter().filter(|hint| hint.bytes > 0).filter(has_parts).take(MARKED_MESSAGES);
+        Self { system: MARKED_END, messages: marked.map(|hint| hint.message).collect() }
     }
 
     /// Returns what ends the last part of a message.
