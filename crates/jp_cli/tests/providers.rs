@@ -109,13 +109,14 @@ fn every_provider_is_spoken_to_in_its_own_format() {
         let config = format!("[providers.llm.{name}]\nbase_url = \"{}\"\n", server.url());
         sandbox.write("~/.config/jp/config.toml", config);
         sandbox.write("a.txt", "attached text");
-        let ask = |words: &str| {
+        let ask = |words: &str, flags: &[&str]| {
             let mut command = sandbox.command(&["q", "-m", &format!("{name}/m"), "-a", "a.txt", words]);
-            command.env(provider.variable, "sk-test");
+            command.args(flags).env(provider.variable, "sk-test");
             support::run(command).succeeded()
         };
-        assert_eq!(ask("What is it?").stdout, "Hello.\n", "{name}");
-        ask("And now?");
+        assert_eq!(ask("What is it?", &[]).stdout, "Hello.\n", "{name}");
+        let explained = ask("And now?", &["--explain", "--format", "json"]).stdout;
+        ask("And now?", &[]);
         let received = server.received();
         let first: Value = serde_json::from_slice(&received[0].body).unwrap();
         let request_line = received[0].head.lines().next().unwrap();
@@ -126,6 +127,8 @@ fn every_provider_is_spoken_to_in_its_own_format() {
         assert!(first.to_string().contains("attached text"), "{name}: {first}");
         let second = String::from_utf8_lossy(&received[1].body).into_owned();
         assert!(second.contains("Hello.") && second.contains("And now?"), "{name}: {second}");
+        assert!(explained.contains(&format!("\"request\": {second}")), "{name}: {explained}");
+        assert!(!explained.contains("sk-test"), "{name}: {explained}");
         let events = sandbox.events();
         let usage = events.iter().find(|event| event["type"] == "usage").unwrap();
         assert_eq!(

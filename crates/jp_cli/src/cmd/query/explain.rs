@@ -1,8 +1,9 @@
 //! `jp query --explain`: what would be sent, and nothing is.
 
 use jp_conversation::view::{self, TurnRow};
-use jp_llm::{Format, models};
-use serde_json::json;
+use jp_llm::{Format, Note, models};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::{Asked, answer, facts, model::Model};
 use crate::{
@@ -10,6 +11,17 @@ use crate::{
     output::table,
     size,
 };
+
+/// The document of `--format json`.
+#[derive(Serialize)]
+struct Explanation {
+    turns: Vec<TurnRow>,
+    tokens: u64,
+    cached_prefix_tokens: u64,
+    notes: Vec<Note>,
+    /// The body, byte for byte.
+    request: Box<RawValue>,
+}
 
 pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Failure> {
     let thread = view::thread(&asked.stream);
@@ -24,10 +36,8 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     let output = asked.context.output;
     notes.iter().for_each(|note| output.warn(&note.to_string()));
     if output.is_json() {
-        let request: Box<serde_json::value::RawValue> = serde_json::from_slice(&answer::bytes(&body)?)?;
-        output.json(&json!({
-            "turns": turns, "tokens": tokens, "cached_prefix_tokens": cached, "notes": notes, "request": request,
-        }))?;
+        let request = serde_json::from_slice(&answer::bytes(&body)?)?;
+        output.json(&Explanation { turns, tokens, cached_prefix_tokens: cached, notes, request })?;
         return Ok(Code::Done);
     }
     let header = ["turn", "kind", "bytes", "~tokens", "delivery", "what", "why"].map(str::to_owned).to_vec();
