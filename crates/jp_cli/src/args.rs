@@ -107,6 +107,9 @@ pub(crate) struct Query {
     /// Ask this model
     #[arg(short, long, value_name = "PROVIDER/NAME")]
     pub(crate) model: Option<String>,
+    /// Ask for an answer in JSON that fits this JSON Schema, and fail if it does not
+    #[arg(short, long, value_name = "JSON|@FILE")]
+    pub(crate) schema: Option<String>,
     /// Continue this conversation
     #[arg(short, long)]
     pub(crate) id: Option<String>,

@@ -17,11 +17,11 @@ fn commands(page: &str) -> Vec<String> {
     blocks.flat_map(str::lines).filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
-fn runs(page: &str) {
-    let server = Server::scripted(|_, path| match path {
+fn runs(page: &str, answer: &'static str) {
+    let server = Server::scripted(move |_, path| match path {
         "/v1/models" => Reply::json(200, r#"{"data":[{"id":"m"}]}"#),
         "/props" => Reply::json(404, "{}"),
-        _ => Reply::words(&["Yes."]),
+        _ => Reply::words(&[answer]),
     });
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write("README.md", "# Read me\n");
@@ -47,15 +47,15 @@ fn runs(page: &str) {
 
 #[test]
 fn attachments_page_runs() {
-    runs("docs/attachments.md");
+    runs("docs/attachments.md", "Yes.");
 }
 
 #[test]
 fn storage_page_runs() {
-    runs("docs/storage.md");
+    runs("docs/storage.md", "Yes.");
 }
 
 #[test]
 fn models_page_runs() {
-    runs("docs/models.md");
+    runs("docs/models.md", r#"{"title": "Yes.", "risks": []}"#);
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    Body, Decoder, Endpoint, Error, Fault, RetryNotice, Server, StreamEvent,
+    Body, Decoder, Endpoint, Error, Fault, Refusal, RetryNotice, Server, StreamEvent,
     error::excerpt,
     http,
     retry::{Advice, next_delay},
@@ -148,15 +148,20 @@ impl Client {
             return Ok(response);
         }
         let advice = Advice::from_headers(response.headers(), SystemTime::now());
-        let message = match header(&response, LOCATION).filter(|_| status.is_redirection()) {
-            Some(location) => format!("redirects to {location}, which is not followed"),
-            None => http::error_message(&read_error(&mut response).await),
+        let (message, refusal) = match header(&response, LOCATION).filter(|_| status.is_redirection()) {
+            Some(location) => (format!("redirects to {location}, which is not followed"), None),
+            None => {
+                let body = read_error(&mut response).await;
+                let error = http::error_in(&body);
+                (http::error_message(&error, &body), Refusal::of(Some(status.as_u16()), &error))
+            }
         };
         let message = match message.as_str() {
             "" => status.canonical_reason().unwrap_or("no message").to_owned(),
             message => self.endpoint.redact(message),
         };
-        Err(Error::Status { server: self.endpoint.server(), status: status.as_u16(), message, advice })
+        let (server, refusal) = (self.endpoint.server(), refusal.map(Box::new));
+        Err(Error::Status { server, status: status.as_u16(), message, advice, refusal })
     }
 
     /// Refuses what calls itself something else than a stream of events; a missing type passes.
@@ -176,7 +181,9 @@ impl Client {
         let redact = |text: String| self.endpoint.redact(&text);
         let fault = match fault {
             Fault::Malformed { excerpt } => Fault::Malformed { excerpt: redact(excerpt) },
-            Fault::Provider { status, message } => Fault::Provider { status, message: redact(message) },
+            Fault::Provider { status, message, refusal } => {
+                Fault::Provider { status, message: redact(message), refusal }
+            }
             other => other,
         };
         Error::Stream { server, fault }

@@ -3,7 +3,7 @@ use std::{collections::VecDeque, fmt};
 use jp_conversation::ToolCallRequest;
 use serde_json::{Map, Value};
 
-use crate::{Fault, StreamEvent, error::excerpt, http::message_in, sse};
+use crate::{Fault, StreamEvent, sse};
 
 /// The metadata key of a tool call under which arguments stand that are no JSON object.
 pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
@@ -163,11 +163,10 @@ pub(crate) fn is_foreign(event: &sse::Event) -> bool {
     !matches!(event.name.as_str(), "" | "message" | "error") || event.data.is_empty()
 }
 
-/// Reads an error object; one without a message is shown as it is.
+/// Reads an error object.
 pub(crate) fn provider_fault(error: &Value) -> Fault {
-    let message = message_in(error).map_or_else(|| excerpt(&error.to_string()), excerpt);
     let status = ["code", "status"].into_iter().find_map(|field| error.get(field)?.as_u64());
-    Fault::Provider { status: status.and_then(|status| status.try_into().ok()), message }
+    Fault::provider(status.and_then(|status| status.try_into().ok()), error)
 }
 
 /// Returns a call whose arguments came as a string; none at all are an empty object.

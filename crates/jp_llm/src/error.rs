@@ -1,6 +1,8 @@
 use std::{error::Error as StdError, fmt, io, time::Duration};
 
-use crate::retry::Advice;
+use serde_json::Value;
+
+use crate::{Refusal, http::message_in, retry::Advice};
 
 /// Why a request or its answer failed; each message finishes "failed to …".
 ///
@@ -59,6 +61,8 @@ pub enum Error {
         message: String,
         /// What the server says about trying again.
         advice: Advice,
+        /// What it means, where that is known.
+        refusal: Option<Box<Refusal>>,
     },
     /// The answer is no answer, or ended early. What came before stays valid.
     #[error("read the answer of {server}")]
@@ -115,7 +119,30 @@ pub enum Fault {
         status: Option<u16>,
         /// The server's own words, shortened, on one line.
         message: String,
+        /// What it means, where that is known.
+        refusal: Option<Box<Refusal>>,
     },
+}
+
+impl Error {
+    /// Returns why the server refuses the request for good, where it says so in words that are known.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Status { refusal, .. } | Self::Stream { fault: Fault::Provider { refusal, .. }, .. } => {
+                refusal.as_deref()
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Fault {
+    /// Makes a fault of an error object in a stream; one without a message is shown as it is.
+    pub(crate) fn provider(status: Option<u16>, error: &Value) -> Self {
+        let message = message_in(error).map_or_else(|| excerpt(&error.to_string()), excerpt);
+        Self::Provider { status, message, refusal: Refusal::of(status, error).map(Box::new) }
+    }
 }
 
 /// Which server an error is about.

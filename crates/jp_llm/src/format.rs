@@ -39,7 +39,7 @@ impl Format {
         }
     }
 
-    /// Writes a request's JSON and returns what the model is told of but not shown.
+    /// Writes a request's JSON and returns what the model is not given as it is.
     ///
     /// Equal requests give equal bytes, and what a request says of the history is a prefix of what the next
     /// one says. One payload is in memory at a time; `out` should be buffered.
@@ -49,14 +49,16 @@ impl Format {
         contents: &mut dyn Contents,
         out: &mut dyn Write,
     ) -> Result<Vec<Note>, Error> {
-        match self {
+        let mut notes = match self {
             Self::Anthropic => anthropic::encode(request, contents, out),
             Self::Gemini => gemini::encode(request, contents, out),
             Self::OpenAi => openai::encode(request, contents, out),
             Self::Chat => chat::encode(Dialect::Generic, request, contents, out),
             Self::OpenRouter => chat::encode(Dialect::OpenRouter, request, contents, out),
             Self::Ollama => ollama::encode(request, contents, out),
-        }
+        }?;
+        notes.extend(request.schema_note());
+        Ok(notes)
     }
 
     /// Returns what reads the answer's stream.
@@ -119,7 +121,40 @@ fn with_key(request: RequestBuilder, name: &'static str, key: &Secret) -> Reques
 
 #[cfg(test)]
 mod tests {
+    use jp_conversation::{ChatRequest, EventKind, view};
+
     use super::*;
+    use crate::fixtures::{self, Store, said};
+
+    /// What a model is told that takes no schemas: a message with one, then the next.
+    fn told(format: Format, turns: usize) -> (String, Vec<String>) {
+        let schema = serde_json::json!({"type": "boolean"}).as_object().cloned();
+        let question = ChatRequest { schema, ..ChatRequest::new("Is it?") };
+        let kinds = vec![EventKind::ChatRequest(question), said("true"), fixtures::request("And?", vec![])];
+        let mut store = Store::default();
+        let stream = fixtures::stream(kinds.into_iter().take(turns * 2 - 1).collect(), &mut store);
+        let thread = view::thread(&stream);
+        let capabilities = crate::Capabilities { images: true, ..Default::default() };
+        let request = Request { capabilities, ..Request::new("p/m", &thread) };
+        let mut out = Vec::new();
+        let notes = format.encode(&request, &mut store, &mut out).unwrap();
+        (String::from_utf8(out).unwrap(), notes.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn model_without_schemas_is_told_in_words_that_stay() {
+        use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
+        for format in [Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter] {
+            let (first, notes) = told(format, 1);
+            assert_eq!(notes, ["the schema is left out: this model takes none, it is told of it in words"]);
+            let words = r#"Is it?\n\nAnswer with one JSON document and nothing around it. It must fit this JSON Schema:\n{\"type\":\"boolean\"}"#;
+            assert_eq!(first.matches("boolean").count(), 1, "{format:?}: {first}");
+            let (history, _) = first.split_once(words).unwrap_or_else(|| panic!("{format:?}: {first}"));
+            let (second, notes) = told(format, 2);
+            assert!(second.starts_with(&format!("{history}{words}\"")), "{format:?}: {second}");
+            assert_eq!(notes, [""; 0]);
+        }
+    }
 
     #[test]
     fn anthropic_wants_its_version_and_the_key_in_its_own_header() {

@@ -47,11 +47,24 @@ pub(crate) async fn read_text(response: &mut Response, limit: usize) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Finds the message in the body of an error response.
-pub(crate) fn error_message(body: &str) -> String {
-    let json: Option<Value> = serde_json::from_str(body).ok();
-    let message = json.as_ref().and_then(|json| message_in(json.get("error").unwrap_or(json)));
-    excerpt(message.unwrap_or(body))
+/// Finds the error object in the body of an error response; a body that is no JSON is a string of its own.
+pub(crate) fn error_in(body: &str) -> Value {
+    let Ok(json) = serde_json::from_str::<Value>(body) else { return body.into() };
+    let response = json.get(0).unwrap_or(&json);
+    unpacked(response.get("error").unwrap_or(response))
+}
+
+/// Unpacks an error: a server that asks another one hands on what that said, as a string.
+pub(crate) fn unpacked(error: &Value) -> Value {
+    match error.as_str().map(serde_json::from_str::<Value>) {
+        Some(Ok(inner)) if inner.is_object() => unpacked(inner.get("error").unwrap_or(&inner)),
+        _ => error.clone(),
+    }
+}
+
+/// Finds the message in the error that a body holds.
+pub(crate) fn error_message(error: &Value, body: &str) -> String {
+    excerpt(message_in(error).unwrap_or(body))
 }
 
 /// Finds the message in an error object, or takes a string as it.
@@ -69,13 +82,15 @@ mod tests {
         for (body, message) in [
             (r#"{"error":{"code":400,"message":"too long\n","type":"x"}}"#, "too long"),
             (r#"{"error":"model 'x' not found"}"#, "model 'x' not found"),
+            (r#"{"error":"{\"error\":{\"message\":\"too long\"}}"}"#, "too long"),
+            (r#"[{"error":{"message":"in a list"}}]"#, "in a list"),
             (r#"{"message":"no"}"#, "no"),
             (r#"{"detail":"Not Found"}"#, "Not Found"),
             (r#"{"error":{"code":1}}"#, r#"{"error":{"code":1}}"#),
             ("<html>\n<b>Bad Gateway</b>", "<html> <b>Bad Gateway</b>"),
             ("", ""),
         ] {
-            assert_eq!(error_message(body), message);
+            assert_eq!(error_message(&error_in(body), body), message);
         }
     }
 }

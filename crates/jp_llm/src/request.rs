@@ -1,4 +1,4 @@
-use std::{error::Error as StdError, fmt};
+use std::{borrow::Cow, error::Error as StdError, fmt};
 
 use jp_conversation::{ChatRequest, view};
 use jp_resource::{BlobRef, ResourceContent};
@@ -14,12 +14,15 @@ pub struct Request<'a> {
     pub label: &'a str,
     /// The system prompt.
     pub system: Option<&'a str>,
-    /// The conversation; its newest request's `schema` is what the answer must fit.
+    /// The conversation; its newest request's `schema` is what the answer must fit. A model that takes no
+    /// schemas is told of each in words.
     pub thread: &'a view::Thread<'a>,
     /// The tools it may call, always in this order.
     pub tools: &'a [Tool],
     /// The most tokens that the answer may have.
     pub max_output: Option<u64>,
+    /// How many tokens the server should make room for, where that is chosen with the request (Ollama).
+    pub context: Option<u64>,
     /// Names the conversation to providers that keep caches by a key.
     pub cache_key: Option<&'a str>,
     /// What the model takes beside text.
@@ -61,17 +64,17 @@ pub trait Contents {
     fn load(&mut self, blob: &BlobRef) -> Result<ResourceContent, Box<dyn StdError + Send + Sync>>;
 }
 
-/// Something that the model is told of but not shown.
+/// Something that the model is not given as it is: told of but not shown, or left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// The turn it belongs to, from 1.
     pub turn: usize,
-    /// What it is: a resource's name or URI, or a tool's result.
+    /// What it is: a resource's name or URI, a tool's result, or what else a request has.
     pub subject: String,
     /// Why it is not shown: `this model does not take image/png`.
     pub reason: String,
-    /// Its size.
-    pub bytes: u64,
+    /// Its size, if it is content.
+    pub bytes: Option<u64>,
 }
 
 impl<'a> Request<'a> {
@@ -85,22 +88,71 @@ impl<'a> Request<'a> {
             thread,
             tools: &[],
             max_output: None,
+            context: None,
             cache_key: None,
             capabilities: Capabilities::default(),
         }
     }
 
-    /// Returns the newest message of the person.
-    pub(crate) fn newest(&self) -> Option<&ChatRequest> {
+    /// Returns the schema that the provider is to hold the answer to: that of the newest message, where the
+    /// model takes one.
+    pub(crate) fn schema(&self) -> Option<&'a Map<String, Value>> {
+        self.newest()?.1.schema.as_ref().filter(|_| self.capabilities.schema)
+    }
+
+    /// Says that the schema of the newest message is no more than words to this model.
+    pub(crate) fn schema_note(&self) -> Option<Note> {
+        let (turn, newest) = self.newest()?;
+        let is_told = newest.schema.is_some() && !self.capabilities.schema;
+        is_told
+            .then(|| Note::left_out(turn, "the schema", "this model takes none, it is told of it in words"))
+    }
+
+    /// Returns the turn of the person's newest message, from 1.
+    pub(crate) fn newest_turn(&self) -> usize {
+        self.newest().map_or(0, |(turn, _)| turn)
+    }
+
+    fn newest(&self) -> Option<(usize, &'a ChatRequest)> {
         self.thread.messages.iter().rev().find_map(|message| match message {
-            view::Message::User { request, .. } => Some(*request),
+            view::Message::User { turn, request } => Some((*turn, *request)),
             _ => None,
         })
     }
 }
 
+impl Capabilities {
+    /// Returns the words of a message; a model that takes no schemas is told of the message's after them.
+    ///
+    /// Of the message alone, so that they stay what they were when it is history.
+    pub(crate) fn words<'a>(self, request: &'a ChatRequest) -> Cow<'a, str> {
+        const ANSWER: &str =
+            "Answer with one JSON document and nothing around it. It must fit this JSON Schema:\n";
+        let words = request.content.as_str();
+        match &request.schema {
+            Some(schema) if !self.schema => {
+                let gap = if words.is_empty() { "" } else { "\n\n" };
+                let schema = serde_json::to_string(schema).unwrap_or_default();
+                format!("{words}{gap}{ANSWER}{schema}").into()
+            }
+            _ => words.into(),
+        }
+    }
+}
+
+impl Note {
+    /// Tells of something that is not content.
+    pub(crate) fn left_out(turn: usize, subject: &str, reason: &str) -> Self {
+        Self { turn, subject: subject.to_owned(), reason: reason.to_owned(), bytes: None }
+    }
+}
+
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not shown: {} ({} bytes)", self.subject, self.reason, self.bytes)
+        let Self { subject, reason, .. } = self;
+        match self.bytes {
+            Some(bytes) => write!(f, "{subject} is not shown: {reason} ({bytes} bytes)"),
+            None => write!(f, "{subject} is left out: {reason}"),
+        }
     }
 }

@@ -119,6 +119,7 @@ impl Policy {
 
 fn is_transient(error: &Error) -> bool {
     match error {
+        error if error.refusal().is_some() => false,
         Error::Refused { .. } | Error::Unreachable { .. } => true,
         Error::Status { status, advice, .. } => advice.should_retry.unwrap_or(is_transient_status(*status)),
         Error::Stream { fault, .. } => match fault {
@@ -230,7 +231,7 @@ mod tests {
         let retried = |status, should_retry| {
             let server = Server { provider: String::new(), base_url: String::new() };
             let advice = Advice { should_retry, after: None };
-            is_transient(&Error::Status { server, status, message: String::new(), advice })
+            is_transient(&Error::Status { server, status, message: String::new(), advice, refusal: None })
         };
         let transient: Vec<u16> = (300..600).filter(|status| retried(*status, None)).collect();
         assert_eq!(transient, [408, 409, 429].into_iter().chain(500..600).collect::<Vec<_>>());

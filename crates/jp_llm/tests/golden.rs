@@ -332,8 +332,10 @@ fn equal_conversations_give_equal_bytes() {
 fn nothing_of_the_conversation_is_lost() {
     for provider in providers() {
         for variant in Variant::ALL {
-            let (json, notes) = encoded(&provider, variant);
+            let (json, mut notes) = encoded(&provider, variant);
             let file = variant.file(provider.name);
+            // What is left out and has no bytes: a schema, which the model is told in words.
+            notes.retain(|note| note.bytes.is_some());
             let subjects: Vec<&str> = notes.iter().map(|note| &*note.subject).collect();
             let texts = ["fn main() {}", "Fix a bug.", "Found:", "mod b;", "such", "Go on.", "It is fine."];
             for text in texts {
@@ -347,7 +349,8 @@ fn nothing_of_the_conversation_is_lost() {
             // The image and the sound among the results have no name.
             let all = binaries().len() + 2;
             assert!(variant != Variant::Text || notes.len() == all, "{file}: {subjects:?}");
-            assert_eq!(json.contains(r#""ok""#), variant != Variant::Plain, "{file}: the schema");
+            let has_schema = json.contains(r#""ok""#) || json.contains(r#"\"ok\""#);
+            assert_eq!(has_schema, variant != Variant::Plain, "{file}: the schema");
         }
     }
 }

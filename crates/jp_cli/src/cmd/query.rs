@@ -11,7 +11,9 @@ pub(crate) mod locking;
 mod message;
 pub(crate) mod model;
 mod prepare;
+mod refused;
 pub(crate) mod resolve;
+mod schema;
 pub(crate) mod trust;
 mod watched;
 

@@ -6,11 +6,12 @@ use std::{
 
 use jp_conversation::{
     ChatRequest, ChatResponse, ResponseContent, ToolCallRequest, ToolCallResponse,
-    view::{self, AnswerPart, Message, Thread},
+    view::{self, AnswerPart, Message},
 };
 use jp_resource::Snapshot;
 
 use super::{REDACTED_THINKING, SIGNATURE};
+use crate::{Capabilities, Request};
 
 /// Stands where a conversation begins with the model: the API wants the person first.
 const NO_BEGINNING: &str = "(Earlier messages are left out.)";
@@ -52,24 +53,26 @@ pub(super) struct ToolResult<'a> {
     pub(super) response: Option<&'a ToolCallResponse>,
 }
 
-/// Lays a thread out as messages whose roles alternate, the person's first; `label` is the model's.
+/// Lays a request's thread out as messages whose roles alternate, the person's first.
 ///
 /// What a message becomes depends on nothing after it: a thread that grew gives the same blocks, and more.
 ///
 /// Also returns the last block of each of the thread's messages, counted through all.
-pub(super) fn messages<'a>(thread: &'a Thread<'a>, label: &'a str) -> (Vec<WireMessage<'a>>, Vec<usize>) {
-    let mut builder =
-        Builder { label, messages: Vec::new(), count: 0, ids: Ids::default(), called: VecDeque::new() };
-    let mut end = |message| {
+pub(super) fn messages<'a>(request: &Request<'a>) -> (Vec<WireMessage<'a>>, Vec<usize>) {
+    let Request { label, capabilities, thread, .. } = *request;
+    let (ids, called) = (Ids::default(), VecDeque::new());
+    let mut builder = Builder { label, capabilities, messages: Vec::new(), count: 0, ids, called };
+    let end = |message| {
         builder.message(message);
         builder.count - 1
     };
-    let ends = thread.messages.iter().map(&mut end).collect();
+    let ends = thread.messages.iter().map(end).collect();
     (builder.messages, ends)
 }
 
 struct Builder<'a> {
     label: &'a str,
+    capabilities: Capabilities,
     messages: Vec<WireMessage<'a>>,
     /// Of blocks.
     count: usize,
@@ -93,8 +96,9 @@ impl<'a> Builder<'a> {
     }
 
     fn user(&mut self, turn: usize, request: &'a ChatRequest) {
-        if !is_blank(&request.content) {
-            self.push(Role::User, Block::Text(Cow::Borrowed(&request.content)));
+        let words = self.capabilities.words(request);
+        if !is_blank(&words) {
+            self.push(Role::User, Block::Text(words));
         } else if request.resources.is_empty() {
             self.push(Role::User, Block::Text(NO_WORDS.into()));
         }

@@ -9,7 +9,6 @@ use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
     decode::{self, Flow, Protocol},
     error::excerpt,
-    http::message_in,
     sse,
 };
 
@@ -306,8 +305,7 @@ fn fault_without_type(data: &str) -> Fault {
 }
 
 fn provider_fault(error: &Value) -> Fault {
-    let message = message_in(error).map_or_else(|| excerpt(&error.to_string()), excerpt);
-    Fault::Provider { status: error.get("type").and_then(Value::as_str).and_then(status), message }
+    Fault::provider(error.get("type").and_then(Value::as_str).and_then(status), error)
 }
 
 /// Returns the HTTP status that an error of this type has outside a stream.

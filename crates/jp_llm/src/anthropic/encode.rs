@@ -51,7 +51,7 @@ pub fn encode(
     contents: &mut dyn Contents,
     out: &mut dyn Write,
 ) -> Result<Vec<Note>, Error> {
-    let (messages, ends) = blocks::messages(request.thread, request.label);
+    let (messages, ends) = blocks::messages(request);
     let head = Head::of(request);
     let hints = request.thread.cache_hints();
     let marks = marks::places(&messages, &ends, &hints, MOST_MARKS - head.marks());
@@ -125,7 +125,7 @@ const EPHEMERAL: CacheControl = CacheControl { r#type: "ephemeral" };
 
 impl<'a> Head<'a> {
     fn of(request: &Request<'a>) -> Self {
-        let schema = request.newest().and_then(|newest| newest.schema.as_ref());
+        let schema = request.schema();
         let format = |schema| OutputFormat { r#type: "json_schema", schema: closed(schema) };
         let system = request.system.filter(|system| !is_blank(system));
         let system = system.map(|text| [SystemBlock { r#type: "text", text, cache_control: EPHEMERAL }]);
@@ -355,7 +355,7 @@ impl Encoder<'_> {
     }
 
     fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes.push(Note { turn, subject, reason, bytes: size as u64 });
+        self.notes.push(Note { turn, subject, reason, bytes: Some(size as u64) });
     }
 }
 

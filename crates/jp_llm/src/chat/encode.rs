@@ -181,13 +181,14 @@ impl Encoder<'_> {
         is_marked: bool,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
+        let words = self.capabilities.words(request);
         if request.resources.is_empty() && !self.marks.are_wanted() {
-            return write_json(&Plain { role: "user", content: &request.content }, out);
+            return write_json(&Plain { role: "user", content: &words }, out);
         }
         out.write_all(br#"{"role":"user","content":"#)?;
         let mut parts = Parts::new(out, is_marked);
-        if !request.content.is_empty() {
-            parts.text(|out| out.push(&request.content))?;
+        if !words.is_empty() {
+            parts.text(|out| out.push(&words))?;
         }
         for resource in &request.resources {
             self.write_resource(turn, resource, &mut parts)?;
@@ -362,7 +363,7 @@ impl Encoder<'_> {
     fn leave_out(&mut self, turn: usize, binary: &Binary<'_>) -> String {
         let reason = format!("this model does not take {}", binary.mime);
         let (subject, bytes) = (binary.subject.clone(), binary.bytes.len() as u64);
-        self.notes.push(Note { turn, subject, reason: reason.clone(), bytes });
+        self.notes.push(Note { turn, subject, reason: reason.clone(), bytes: Some(bytes) });
         reason
     }
 

@@ -65,7 +65,7 @@ impl<'a> From<&'a Tool> for WireTool<'a> {
 
 /// Returns what stands before the messages of a request.
 pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> Head<'a> {
-    let schema = request.newest().and_then(|newest| newest.schema.as_ref());
+    let schema = request.schema();
     let response_format = schema.map(|schema| ResponseFormat {
         r#type: "json_schema",
         json_schema: JsonSchema { name: "answer", schema },

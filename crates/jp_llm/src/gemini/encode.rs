@@ -57,7 +57,7 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 /// its message, so what a request says of the history, without the tail `]}]}` that closes the last
 /// content, is a prefix of what the next one says. There are no cache marks: Gemini caches prefixes by
 /// itself. Without `max_output` the API sets the model's own limit. Gemini 2 refuses tools beside a schema,
-/// so with a schema it gets no tools.
+/// so with a schema it gets no tools, which is noted.
 ///
 /// One payload is in memory at a time, and with it the text of a result that has binary blocks; `out`
 /// should be buffered.
@@ -69,6 +69,10 @@ pub fn encode(
     let generation = Generation::of_model(request.model);
     write_head(request, generation, out)?;
     let mut encoder = Encoder { request, generation, contents, notes: Vec::new(), open: None };
+    if drops_tools(request, generation) {
+        let reason = "this model takes no tools beside a schema";
+        encoder.notes.push(Note::left_out(request.newest_turn(), "the list of tools", reason));
+    }
     for message in &request.thread.messages {
         encoder.write_message(message, out)?;
     }
@@ -164,8 +168,8 @@ impl<'a> From<&'a Tool> for FunctionDeclaration<'a> {
 }
 
 fn write_head(request: &Request<'_>, generation: Generation, out: &mut dyn Write) -> Result<(), Error> {
-    let schema = request.newest().and_then(|newest| newest.schema.as_ref());
-    let has_tools = !request.tools.is_empty() && (schema.is_none() || generation.takes_tools_with_schema());
+    let schema = request.schema();
+    let has_tools = !request.tools.is_empty() && !drops_tools(request, generation);
     let function_declarations = || request.tools.iter().map(FunctionDeclaration::from).collect();
     let system = request.system.filter(|system| !system.is_empty());
     let head = Head {
@@ -182,6 +186,11 @@ fn write_head(request: &Request<'_>, generation: Generation, out: &mut dyn Write
     json.pop();
     out.write_all(&json)?;
     Ok(out.write_all(br#","contents":["#)?)
+}
+
+/// Returns whether the model refuses the request's tools.
+fn drops_tools(request: &Request<'_>, generation: Generation) -> bool {
+    !request.tools.is_empty() && request.schema().is_some() && !generation.takes_tools_with_schema()
 }
 
 /// Whose parts a content holds.
@@ -237,8 +246,9 @@ impl Encoder<'_> {
 
     /// Writes the words and the resources; an empty text where there are neither, since a content needs a part.
     fn write_user(&mut self, turn: usize, request: &ChatRequest, out: &mut dyn Write) -> Result<(), Error> {
-        if !request.content.is_empty() || request.resources.is_empty() {
-            self.write_part(Kind::Person, &TextPart::new(&request.content), out)?;
+        let words = self.request.capabilities.words(request);
+        if !words.is_empty() || request.resources.is_empty() {
+            self.write_part(Kind::Person, &TextPart::new(&words), out)?;
         }
         for resource in &request.resources {
             self.begin_part(Kind::Person, out)?;
@@ -340,7 +350,7 @@ impl Encoder<'_> {
     }
 
     fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes.push(Note { turn, subject, reason, bytes: size as u64 });
+        self.notes.push(Note { turn, subject, reason, bytes: Some(size as u64) });
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     chat::INVALID_ARGUMENTS,
     decode::{Flow, Protocol},
     error::excerpt,
-    http::message_in,
+    http::unpacked,
     sse,
 };
 
@@ -82,8 +82,7 @@ impl Protocol for Lines {
 impl Lines {
     fn line(&mut self, line: Line, events: &mut VecDeque<StreamEvent>) -> Result<Flow, Fault> {
         if let Some(error) = line.error {
-            let message = message_in(&error).map_or_else(|| excerpt(&error.to_string()), excerpt);
-            return Err(Fault::Provider { status: line.status_code, message });
+            return Err(Fault::provider(line.status_code, &unpacked(&error)));
         }
         if let Some(message) = line.message {
             self.take(message, events);

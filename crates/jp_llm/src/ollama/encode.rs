@@ -61,7 +61,10 @@ struct Head<'a> {
 
 #[derive(Serialize)]
 struct Options {
-    num_predict: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_ctx: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num_predict: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -107,13 +110,18 @@ impl<'a> From<&'a ToolCallRequest> for Call<'a> {
     }
 }
 
+fn options(request: &Request<'_>) -> Option<Options> {
+    let options = Options { num_ctx: request.context, num_predict: request.max_output };
+    (options.num_ctx.is_some() || options.num_predict.is_some()).then_some(options)
+}
+
 fn head<'a>(request: &'a Request<'_>) -> Head<'a> {
     Head {
         model: request.model,
         stream: true,
-        options: request.max_output.map(|num_predict| Options { num_predict }),
+        options: options(request),
         tools: request.tools.iter().map(WireTool::from).collect(),
-        format: request.newest().and_then(|newest| newest.schema.as_ref()),
+        format: request.schema(),
     }
 }
 
@@ -165,8 +173,9 @@ impl Encoder<'_> {
         let mut images = Images::default();
         out.write_all(br#"{"role":"user","content":"#)?;
         write_string(out, |out| {
-            out.push(&request.content)?;
-            let mut gap = if request.content.is_empty() { "" } else { "\n\n" };
+            let words = self.capabilities.words(request);
+            out.push(&words)?;
+            let mut gap = if words.is_empty() { "" } else { "\n\n" };
             for resource in &request.resources {
                 out.push(gap)?;
                 self.write_resource(turn, resource, &mut images, out)?;
@@ -253,7 +262,7 @@ impl Encoder<'_> {
     /// Notes content that the model is not shown, and returns why.
     fn leave_out(&mut self, turn: usize, binary: &Binary<'_>, reason: String) -> String {
         let (subject, bytes) = (binary.subject.clone(), binary.bytes.len() as u64);
-        self.notes.push(Note { turn, subject, reason: reason.clone(), bytes });
+        self.notes.push(Note { turn, subject, reason: reason.clone(), bytes: Some(bytes) });
         reason
     }
 

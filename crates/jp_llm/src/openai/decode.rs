@@ -7,7 +7,6 @@ use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
     decode::{Flow, Protocol, tool_call},
     error::excerpt,
-    http::message_in,
     sse,
 };
 
@@ -184,9 +183,8 @@ fn is_foreign(event: &sse::Event) -> bool {
 }
 
 fn provider_fault(error: &Value) -> Fault {
-    let message = message_in(error).map_or_else(|| excerpt(&error.to_string()), excerpt);
     let status = ["code", "status", "type"].into_iter().find_map(|field| status(&error[field]));
-    Fault::Provider { status, message }
+    Fault::provider(status, error)
 }
 
 /// Returns the HTTP status that an error's code has, or is.

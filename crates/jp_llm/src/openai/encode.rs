@@ -105,7 +105,7 @@ impl<'a> From<&'a Tool> for WireTool<'a> {
 }
 
 fn write_head(request: &Request<'_>, out: &mut dyn Write) -> Result<(), Error> {
-    let schema = request.newest().and_then(|newest| newest.schema.as_ref());
+    let schema = request.schema();
     let format =
         |schema| JsonSchema { r#type: "json_schema", name: "answer", schema, strict: is_strict(schema) };
     let head = Head {
@@ -179,9 +179,10 @@ impl Encoder<'_> {
     ) -> Result<(), Error> {
         let mut separator = Separator::default();
         out.write_all(br#"{"type":"message","role":"user","content":["#)?;
-        if !request.content.is_empty() || request.resources.is_empty() {
+        let words = self.capabilities.words(request);
+        if !words.is_empty() || request.resources.is_empty() {
             separator.write(out)?;
-            write_text_part(END, out, |out| out.push(&request.content))?;
+            write_text_part(END, out, |out| out.push(&words))?;
         }
         for (index, resource) in request.resources.iter().enumerate() {
             let is_last = index + 1 == request.resources.len();
@@ -231,7 +232,7 @@ impl Encoder<'_> {
     }
 
     fn note(&mut self, turn: usize, subject: String, reason: String, size: usize) {
-        self.notes.push(Note { turn, subject, reason, bytes: size as u64 });
+        self.notes.push(Note { turn, subject, reason, bytes: Some(size as u64) });
     }
 
     /// Returns how bytes of a type are sent; `None` if the model does not take them.

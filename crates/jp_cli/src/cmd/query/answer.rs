@@ -8,10 +8,10 @@ use jp_storage::{Pending, Writer};
 use jp_turn::{Delta, Outcome, Turn, TurnEvent};
 use serde_json::{Value, json};
 
-use super::{Asked, Recording, contents::contents, facts, model::Model};
+use super::{Asked, Recording, contents::contents, facts, model::Model, refused, schema::Schema};
 use crate::{
     cmd::resource::{Attached, describe},
-    error::{Code, Failure, chain},
+    error::{Code, Failure},
     output::{Output, table},
     size,
     workspace::Context,
@@ -23,6 +23,8 @@ pub(super) fn run(
     mut recording: Option<&mut Recording>,
 ) -> Result<Code, Failure> {
     let runtime = runtime()?;
+    let schema = super::newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
+    let schema = schema.map(Schema::of_message).transpose()?;
     let thread = view::thread(&asked.stream);
     let facts = runtime.block_on(facts::facts(model, asked.context, &thread));
     let pending = recording.as_mut().and_then(|recording| recording.pending.take());
@@ -56,7 +58,7 @@ pub(super) fn run(
         return Err(failure);
     }
     let kept = std::mem::take(&mut keeper.kept);
-    finish(asked, model, id.as_deref(), &kept, outcome)
+    finish(asked, model, id.as_deref(), &kept, schema.as_ref(), outcome)
 }
 
 /// Does some work while the disk takes what was written; nothing is sent before both are done.
@@ -91,6 +93,7 @@ pub(super) fn encode(
     let request = Request {
         system,
         max_output: model.and_then(|model| model.configured.max_output_tokens),
+        context: model.and_then(|model| model.configured.context_tokens),
         cache_key: cache_key.as_deref(),
         capabilities: facts.capabilities(),
         ..Request::new(label, thread)
@@ -175,8 +178,10 @@ fn finish(
     model: &Model,
     id: Option<&str>,
     kept: &[EventKind],
+    schema: Option<&Schema>,
     outcome: Outcome,
 ) -> Result<Code, Failure> {
+    let mut structured = None;
     let output = asked.context.output;
     let has_answer =
         kept.iter().any(|kind| matches!(kind, EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_)));
@@ -184,16 +189,22 @@ fn finish(
         Outcome::Done { .. } if !has_answer => {
             (Code::Failed, Some(Failure::new("the model's answer is empty")))
         }
-        Outcome::Done { .. } => (Code::Done, None),
+        Outcome::Done { .. } => match schema.map(|schema| read_structured(schema, kept)).transpose() {
+            Ok(value) => {
+                structured = value;
+                (Code::Done, None)
+            }
+            Err(failure) => (Code::Failed, Some(failure)),
+        },
         Outcome::Interrupted => (Code::Interrupted, Some(Failure::interrupted())),
-        Outcome::Failed(error) => (Code::Failed, Some(request_failure(&error))),
+        Outcome::Failed(error) => (Code::Failed, Some(refused::failure(&error, asked, model))),
     };
     let cut_off = incomplete(kept).filter(|_| failure.is_none());
     if let Some(reason) = cut_off {
         output.warn(&format!("the answer is incomplete: {reason}"));
     }
     if output.is_json() && failure.is_none() {
-        output.json(&document(asked, model, id, kept))?;
+        output.json(&document(asked, model, id, kept, structured))?;
     }
     if has_answer && !output.is_json() {
         summarise(asked, kept);
@@ -219,20 +230,12 @@ fn kept_message(failure: Failure, is_kept: bool) -> Failure {
     }
 }
 
-fn request_failure(error: &jp_llm::Error) -> Failure {
-    let failure = Failure::new(format!("failed to {}", chain(error)));
-    match error {
-        jp_llm::Error::Refused { .. } => {
-            failure.with_hint("start the server, or set the provider's base_url to where it listens.")
-        }
-        jp_llm::Error::Status { status: 401 | 403, .. } => {
-            failure.with_hint("check the key that the provider's api_key_env or api_key_command gives.")
-        }
-        jp_llm::Error::Status { status: 404, .. } => {
-            failure.with_hint("check the model's name and the provider's base_url.")
-        }
-        _ => failure,
-    }
+/// Reads the answer as the document that was asked for.
+fn read_structured(schema: &Schema, kept: &[EventKind]) -> Result<Value, Failure> {
+    schema.check(&answer(kept)).map_err(|fault| match incomplete(kept) {
+        Some(reason) => Failure::new(format!("the answer was cut off, {reason}: {fault}")),
+        None => Failure::new(fault),
+    })
 }
 
 /// Returns why the answer was cut off, if it was.
@@ -295,19 +298,30 @@ fn usage_line(usage: &Usage) -> String {
     format!("Tokens: {}", figures.collect::<Vec<_>>().join(", "))
 }
 
-fn document(asked: &Asked<'_>, model: &Model, id: Option<&str>, kept: &[EventKind]) -> Value {
-    let text = |is_wanted: fn(&ResponseContent) -> Option<&String>| {
-        let texts = kept.iter().filter_map(|kind| match kind {
-            EventKind::ChatResponse(response) => is_wanted(&response.content),
-            _ => None,
-        });
-        texts.cloned().collect::<String>()
-    };
-    let answer = text(|content| match content {
+/// Returns the words of the answer, reasoning aside.
+fn answer(kept: &[EventKind]) -> String {
+    text(kept, |content| match content {
         ResponseContent::Message(text) => Some(text),
         ResponseContent::Reasoning(_) => None,
+    })
+}
+
+fn text(kept: &[EventKind], is_wanted: fn(&ResponseContent) -> Option<&String>) -> String {
+    let texts = kept.iter().filter_map(|kind| match kind {
+        EventKind::ChatResponse(response) => is_wanted(&response.content),
+        _ => None,
     });
-    let reasoning = text(|content| match content {
+    texts.cloned().collect()
+}
+
+fn document(
+    asked: &Asked<'_>,
+    model: &Model,
+    id: Option<&str>,
+    kept: &[EventKind],
+    structured: Option<Value>,
+) -> Value {
+    let reasoning = text(kept, |content| match content {
         ResponseContent::Reasoning(text) => Some(text),
         ResponseContent::Message(_) => None,
     });
@@ -315,9 +329,13 @@ fn document(asked: &Asked<'_>, model: &Model, id: Option<&str>, kept: &[EventKin
         super::newest_request(&asked.stream).map_or((0, Vec::new()), |(turn, request)| {
             (turn, request.resources.iter().map(|snapshot| describe(&Attached { turn, snapshot })).collect())
         });
-    json!({
-        "conversation": id, "turn": turn, "model": model.label, "answer": answer,
+    let mut document = json!({
+        "conversation": id, "turn": turn, "model": model.label, "answer": answer(kept),
         "reasoning": (!reasoning.is_empty()).then_some(reasoning),
         "incomplete": incomplete(kept), "resources": resources, "usage": usage(kept),
-    })
+    });
+    if let Some(structured) = structured {
+        document["structured"] = structured;
+    }
+    document
 }

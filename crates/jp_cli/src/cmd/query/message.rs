@@ -1,13 +1,21 @@
-//! The person's words.
+//! The person's words, and the schema that goes with them.
 
 use std::io::Read as _;
 
-use jp_conversation::{Event, EventKind};
+use jp_conversation::{ChatRequest, Event, EventKind};
 
+use super::schema;
 use crate::{args::Query, error::Failure, workspace::Context};
 
+/// Makes a request of the words and the schema; `None` where there are no words.
+pub(super) fn compose(query: &Query, context: &Context<'_>) -> Result<Option<ChatRequest>, Failure> {
+    let schema = query.schema.as_deref().map(|argument| schema::given(argument, context)).transpose()?;
+    let words = words(query, context)?;
+    Ok(words.map(|words| ChatRequest { schema, ..ChatRequest::new(words) }))
+}
+
 /// Joins piped input and words, input first; `None` where there is neither.
-pub(super) fn compose(query: &Query, context: &Context<'_>) -> Result<Option<String>, Failure> {
+fn words(query: &Query, context: &Context<'_>) -> Result<Option<String>, Failure> {
     let words = query.words.join(" ");
     let is_attached = query.attach.iter().any(|input| input == "-" || input.eq_ignore_ascii_case("stdin:"));
     let is_read = !is_attached && !context.environment.stdin_is_terminal;

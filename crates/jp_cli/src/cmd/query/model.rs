@@ -163,6 +163,16 @@ pub(crate) fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret
     }
 }
 
+/// Says where the key of a provider comes from, if from anywhere.
+pub(super) fn key_source(config: &Resolved, provider: &str) -> Option<String> {
+    let settings = settings(config, provider);
+    let command = || format!("the command in providers.llm.{provider}.api_key_command");
+    match settings.api_key_env {
+        None if settings.api_key_command.is_some() => Some(command()),
+        variable => variable.or_else(|| usual_key_variable(provider).map(str::to_owned)),
+    }
+}
+
 /// Returns the variable that a provider's own tools read its key from.
 pub(crate) fn usual_key_variable(provider: &str) -> Option<&'static str> {
     match provider {

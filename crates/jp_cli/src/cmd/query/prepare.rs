@@ -48,7 +48,7 @@ pub(super) fn prepare(
     context: &Context<'_>,
     target: &Target,
     config: &Resolved,
-    message: Option<String>,
+    message: Option<ChatRequest>,
     scratch: Option<&Scratch>,
 ) -> Result<Prepared, Failure> {
     let store = target.store(context);
@@ -94,10 +94,9 @@ pub(super) fn prepare(
     kinds.extend(delta(query, &attachments, &earlier, excludes).map(EventKind::ConfigDelta));
     kinds.push(EventKind::TurnStart);
     kinds.push(EventKind::ChatRequest(ChatRequest {
-        content: message,
         resources: attachments.snapshots,
         delivered: attachments.delivered,
-        ..ChatRequest::default()
+        ..message
     }));
     let files = keeper.into_files();
     Ok(Prepared { kinds, batch, files, now })
@@ -110,6 +109,9 @@ fn repeat(query: &Query, target: &Target) -> Result<(), Failure> {
     };
     if !query.attach.is_empty() {
         return usage("there is nothing to ask about what is attached");
+    }
+    if query.schema.is_some() {
+        return usage("there is nothing to ask with that schema; a message that is sent again has its own");
     }
     match target.conversation() {
         Some(conversation) if conversation.stream.unanswered_request().is_some() => Ok(()),

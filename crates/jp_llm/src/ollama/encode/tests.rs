@@ -10,10 +10,11 @@ fn encoded(kinds: Vec<EventKind>, images: bool) -> (String, Vec<String>) {
     let mut store = Store::default();
     let stream = stream(kinds, &mut store);
     let thread = thread(&stream);
-    let capabilities = Capabilities { images, ..Capabilities::default() };
+    let capabilities = Capabilities { images, schema: true, ..Capabilities::default() };
     let request = Request {
         system: Some("You are jp."),
         max_output: Some(100),
+        context: Some(8192),
         capabilities,
         ..Request::new("ollama/m", &thread)
     };
@@ -42,7 +43,7 @@ fn whole_request_has_fixed_order() {
     let mut question = ChatRequest::new("Is it \"ok\"?");
     question.schema = json!({"type": "object"}).as_object().cloned();
     let (json, _) = encoded(vec![request("Hi", vec![]), said("Ho"), EventKind::ChatRequest(question)], true);
-    insta::assert_snapshot!(json, @r#"{"model":"m","stream":true,"options":{"num_predict":100},"format":{"type":"object"},"messages":[{"role":"system","content":"You are jp."},{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"},{"role":"user","content":"Is it \"ok\"?"}]}"#);
+    insta::assert_snapshot!(json, @r#"{"model":"m","stream":true,"options":{"num_ctx":8192,"num_predict":100},"format":{"type":"object"},"messages":[{"role":"system","content":"You are jp."},{"role":"user","content":"Hi"},{"role":"assistant","content":"Ho"},{"role":"user","content":"Is it \"ok\"?"}]}"#);
 }
 
 #[test]

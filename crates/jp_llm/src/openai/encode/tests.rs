@@ -116,6 +116,7 @@ fn whole_request_has_fixed_order() {
         tools: &[tool],
         max_output: Some(100),
         cache_key: Some("jp-1"),
+        capabilities: ALL,
         ..Request::new("openai/gpt-5", &thread)
     };
     let mut out = Vec::new();

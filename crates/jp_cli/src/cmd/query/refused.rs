@@ -1,0 +1,191 @@
+//! Why a request got no answer, and what to do about it.
+
+use jp_conversation::{
+    ChatRequest,
+    view::{self, BlockRow},
+};
+use jp_llm::{Error, Fault, Format, Refusal};
+
+use super::{
+    Asked,
+    model::{Model, key_source},
+};
+use crate::{
+    error::{Failure, chain},
+    size,
+};
+
+/// Turns the error of a request into what a person reads.
+pub(super) fn failure(error: &Error, asked: &Asked<'_>, model: &Model) -> Failure {
+    match error.refusal() {
+        Some(Refusal::Key) => wrong_key(error, asked, model),
+        Some(Refusal::Model) => unknown_model(error, model),
+        Some(Refusal::TooLong { tokens, limit }) => too_long(error, (*tokens, *limit), asked, model),
+        None => other(error),
+    }
+}
+
+fn wrong_key(error: &Error, asked: &Asked<'_>, model: &Model) -> Failure {
+    let provider = &model.endpoint.provider;
+    let (server, said) = (server(model), words(error));
+    match key_source(asked.config, provider) {
+        Some(source) if model.endpoint.api_key.is_some() => {
+            Failure::new(format!("{server} does not accept the API key that {source} gives: {said}"))
+                .with_hint("check that key, or take another.")
+        }
+        _ => Failure::new(format!("{server} wants an API key, and none was sent: {said}"))
+            .with_hint(format!("name the variable that holds it in providers.llm.{provider}.api_key_env.")),
+    }
+}
+
+fn unknown_model(error: &Error, model: &Model) -> Failure {
+    let name = &model.endpoint.model;
+    let failure = Failure::new(format!("{} has no model `{name}`: {}", server(model), words(error)));
+    let failure = match model.endpoint.format {
+        Format::Ollama => failure.with_hint(format!("`ollama pull {name}` fetches it.")),
+        _ => failure,
+    };
+    failure.with_hint(
+        "`jp model ls` lists what there is; `jp query --model PROVIDER/NAME` without words asks another.",
+    )
+}
+
+fn too_long(
+    error: &Error,
+    (tokens, limit): (Option<u64>, Option<u64>),
+    asked: &Asked<'_>,
+    model: &Model,
+) -> Failure {
+    let figures = match (tokens.map(size::thousands), limit.map(size::thousands)) {
+        (Some(tokens), Some(limit)) => format!("it has {tokens} tokens, and {limit} fit"),
+        (Some(tokens), None) => format!("it has {tokens} tokens"),
+        (None, Some(limit)) => format!("no more than {limit} tokens fit"),
+        (None, None) => words(error),
+    };
+    let parts = largest(asked);
+    let lines = parts.iter().map(|part| {
+        format!("\n  about {}: {}, turn {}", size::count(part.tokens, "token"), part.name, part.turn)
+    });
+    let message =
+        format!("the request is too long for {}: {figures}{}", model.label, lines.collect::<String>());
+    let mut failure = Failure::new(message);
+    let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
+    failure.hints.extend(parts.first().map(|part| part.advice(newest)));
+    failure.hints.extend(more_room(model).map(str::to_owned));
+    failure.with_hint("`jp query --model PROVIDER/NAME` without words asks a model that takes more.")
+}
+
+/// A part of a request.
+struct Part<'a> {
+    name: String,
+    tokens: u64,
+    turn: usize,
+    /// The declaration that attached it, if that attached nothing else.
+    declared: Option<&'a str>,
+    is_attached: bool,
+}
+
+/// Returns the three largest parts, the largest first.
+fn largest<'a>(asked: &'a Asked<'_>) -> Vec<Part<'a>> {
+    const SHOWN: usize = 3;
+    let turns = view::explain(&view::thread(&asked.stream));
+    let rows = turns.iter().flat_map(|turn| turn.blocks.iter().map(|row| (turn.turn, row)));
+    let mut rows: Vec<_> = rows.collect();
+    rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.tokens));
+    rows.into_iter().take(SHOWN).map(|(turn, row)| Part::of(asked, turn, row)).collect()
+}
+
+impl<'a> Part<'a> {
+    fn of(asked: &'a Asked<'_>, turn: usize, row: &BlockRow) -> Self {
+        let request = asked.stream.requests().find(|(of, _)| *of == turn).map(|(_, request)| request);
+        let attached = request.filter(|_| row.kind == "resource").and_then(|request| {
+            let index =
+                request.resources.iter().position(|resource| Some(&resource.uri) == row.uri.as_ref())?;
+            Some((request, index))
+        });
+        let name = match (attached, row.kind) {
+            (Some((request, index)), _) => one_line(request.resources[index].label()),
+            (None, "request") => "the message".to_owned(),
+            (None, "message") => "the answer".to_owned(),
+            (None, kind) => row.uri.as_deref().map_or_else(|| kind.replace('_', " "), one_line),
+        };
+        let declared = attached.and_then(|(request, index)| declared_alone(request, index));
+        Self { name, tokens: row.tokens, turn, declared, is_attached: attached.is_some() }
+    }
+
+    /// Says how to ask without it; what was sent stays in its conversation.
+    fn advice(&self, newest: usize) -> String {
+        let Self { name, turn, .. } = self;
+        let keep_out = match self.declared {
+            Some(declared) => format!("`jp attachment rm {declared}`"),
+            None => format!("`--attach '!{name}'`"),
+        };
+        match (self.is_attached, newest - turn) {
+            (true, 0) => format!(
+                "what was sent stays in its conversation: ask in a new one without {name}, `jp query --new`; `--attach '!PATTERN'` leaves out files of a directory."
+            ),
+            (false, 0) => {
+                "what was sent stays in its conversation: ask in a new one with less, `jp query --new`."
+                    .to_owned()
+            }
+            (true, later) => format!(
+                "`jp conversation fork --turns {later}` goes on without turn {turn}; {keep_out} then keeps {name} out. `jp query --new` starts anew."
+            ),
+            (false, later) => format!(
+                "`jp conversation fork --turns {later}` goes on without turn {turn}; `jp query --new` starts anew."
+            ),
+        }
+    }
+}
+
+/// Returns a name as it is, or escaped where it could forge a line.
+fn one_line(name: &str) -> String {
+    if name.contains(char::is_control) { name.escape_debug().to_string() } else { name.to_owned() }
+}
+
+/// Returns the declaration that delivered a resource and no other.
+fn declared_alone(request: &ChatRequest, index: usize) -> Option<&str> {
+    let delivered = request.delivered.iter().find(|delivered| delivered.resources == [index])?;
+    Some(delivered.declaration.as_str())
+}
+
+/// Says how a server of one's own takes more.
+fn more_room(model: &Model) -> Option<&'static str> {
+    match (model.endpoint.format, model.endpoint.provider.as_str()) {
+        (Format::Ollama, _) => Some(
+            "`OLLAMA_CONTEXT_LENGTH=N ollama serve` takes more, and so does context_tokens in the model's configuration.",
+        ),
+        (_, "llamacpp") => Some("`llama-server --ctx-size N` takes more."),
+        _ => None,
+    }
+}
+
+fn other(error: &Error) -> Failure {
+    let failure = Failure::new(format!("failed to {}", chain(error)));
+    match error {
+        Error::Refused { .. } => {
+            failure.with_hint("start the server, or set the provider's base_url to where it listens.")
+        }
+        Error::Status { status: 403, .. } => {
+            failure.with_hint("check the key that the provider's api_key_env or api_key_command gives.")
+        }
+        Error::Status { status: 404, .. } => {
+            failure.with_hint("check the model's name and the provider's base_url.")
+        }
+        _ => failure,
+    }
+}
+
+fn server(model: &Model) -> String {
+    format!("{} at {}", model.endpoint.provider, model.endpoint.base_url)
+}
+
+/// Returns what the server said.
+fn words(error: &Error) -> String {
+    match error {
+        Error::Status { message, .. } | Error::Stream { fault: Fault::Provider { message, .. }, .. } => {
+            message.clone()
+        }
+        error => chain(error),
+    }
+}

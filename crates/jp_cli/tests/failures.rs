@@ -1,0 +1,301 @@
+//! What each provider refuses: one clear error, and the question stays.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::process::Command;
+
+use jp_llm::testing::{Reply, Server};
+use serde_json::{Value, json};
+use support::Sandbox;
+
+/// A provider, and how it refuses: status and body.
+struct Provider {
+    name: &'static str,
+    variable: Option<&'static str>,
+    answer: (&'static str, &'static str),
+    wrong_key: (u16, &'static str),
+    unknown_model: (u16, &'static str),
+    too_long: (u16, &'static str),
+    /// What the error says of its length.
+    length: &'static str,
+}
+
+const SSE: &str = "text/event-stream";
+const CHAT: (&str, &str) = (
+    SSE,
+    "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+);
+
+const PROVIDERS: [Provider; 6] = [
+    Provider {
+        name: "anthropic",
+        variable: Some("ANTHROPIC_API_KEY"),
+        answer: (
+            SSE,
+            concat!(
+                "data: {\"type\":\"message_start\",\"message\":{}}\n\n",
+                "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Hello.\"}}\n\n",
+                "data: {\"type\":\"content_block_stop\",\"index\":0}\n\n",
+                "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n",
+                "data: {\"type\":\"message_stop\"}\n\n",
+            ),
+        ),
+        wrong_key: (
+            401,
+            r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#,
+        ),
+        unknown_model: (404, r#"{"type":"error","error":{"type":"not_found_error","message":"model: m"}}"#),
+        too_long: (
+            400,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 191989 tokens > 180000 maximum"}}"#,
+        ),
+        length: "too long for anthropic/m: it has 191,989 tokens, and 180,000 fit\n",
+    },
+    Provider {
+        name: "openai",
+        variable: Some("OPENAI_API_KEY"),
+        answer: (
+            SSE,
+            concat!(
+                "data: {\"type\":\"response.output_text.delta\",\"delta\":\"Hello.\"}\n\n",
+                "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n",
+            ),
+        ),
+        wrong_key: (
+            401,
+            r#"{"error":{"message":"Incorrect API key provided: sk-test.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}"#,
+        ),
+        unknown_model: (
+            400,
+            r#"{"error":{"message":"The requested model 'm' does not exist.","type":"invalid_request_error","param":"model","code":"model_not_found"}}"#,
+        ),
+        too_long: (
+            200,
+            "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds the context window of this model. Please adjust your input and try again.\"}}}\n\n",
+        ),
+        length: "too long for openai/m: Your input exceeds the context window of this model.",
+    },
+    Provider {
+        name: "google",
+        variable: Some("GEMINI_API_KEY"),
+        answer: (
+            SSE,
+            "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"Hello.\"}]},\"finishReason\":\"STOP\"}]}\n\n",
+        ),
+        wrong_key: (
+            400,
+            r#"{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#,
+        ),
+        unknown_model: (
+            404,
+            r#"{"error":{"code":404,"message":"models/m is not found for API version v1beta, or is not supported for generateContent.","status":"NOT_FOUND"}}"#,
+        ),
+        too_long: (
+            400,
+            r#"{"error":{"code":400,"message":"The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
+        ),
+        length: "too long for google/m: it has 1,200,293 tokens, and 1,048,576 fit\n",
+    },
+    Provider {
+        name: "openrouter",
+        variable: Some("OPENROUTER_API_KEY"),
+        answer: CHAT,
+        wrong_key: (401, r#"{"error":{"message":"User not found.","code":401}}"#),
+        unknown_model: (400, r#"{"error":{"message":"m is not a valid model ID","code":400}}"#),
+        too_long: (
+            400,
+            r#"{"error":{"message":"This endpoint's maximum context length is 32768 tokens. However, you requested about 42832 tokens (42832 of text input).","code":400}}"#,
+        ),
+        length: "too long for openrouter/m: it has 42,832 tokens, and 32,768 fit\n",
+    },
+    Provider {
+        name: "ollama",
+        variable: None,
+        answer: (
+            "application/x-ndjson",
+            "{\"message\":{\"role\":\"assistant\",\"content\":\"Hello.\"},\"done\":true,\"done_reason\":\"stop\"}\n",
+        ),
+        wrong_key: (401, r#"{"error":"unauthorized"}"#),
+        unknown_model: (404, r#"{"error":"model 'm' not found"}"#),
+        too_long: (
+            400,
+            r#"{"error":"{\"error\":{\"code\":400,\"message\":\"request (351 tokens) exceeds the available context size (256 tokens), try increasing it\",\"type\":\"exceed_context_size_error\",\"n_prompt_tokens\":351,\"n_ctx\":256}}"}"#,
+        ),
+        length: "too long for ollama/m: it has 351 tokens, and 256 fit\n",
+    },
+    Provider {
+        name: "llamacpp",
+        variable: None,
+        answer: CHAT,
+        wrong_key: (
+            401,
+            r#"{"error":{"code":401,"message":"Invalid API Key","type":"authentication_error"}}"#,
+        ),
+        unknown_model: (
+            400,
+            r#"{"error":{"code":400,"message":"model not found","type":"invalid_request_error"}}"#,
+        ),
+        too_long: (
+            500,
+            r#"{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size or enable context shift","type":"exceed_context_size_error","n_prompt_tokens":1407,"n_ctx":256}}"#,
+        ),
+        length: "too long for llamacpp/m: it has 1,407 tokens, and 256 fit\n",
+    },
+];
+
+fn refusal((status, body): (u16, &str)) -> Reply {
+    if status == 200 { Reply::stream(body) } else { Reply::json(status, body) }
+}
+
+impl Provider {
+    fn reply(&self) -> Reply {
+        let (kind, stream) = self.answer;
+        Reply::with_headers(200, &format!("content-type: {kind}\r\n"), stream)
+    }
+
+    fn command(&self, sandbox: &Sandbox, arguments: &[&str]) -> Command {
+        let mut command = sandbox.command(arguments);
+        command.envs(self.variable.map(|variable| (variable, "sk-test")));
+        command
+    }
+
+    /// Asks, is refused with these words, and asks again without words.
+    fn is_refused(&self, how: (u16, &str), words: &[&str]) -> String {
+        let name = self.name;
+        let server = Server::new(vec![refusal(how), self.reply()]);
+        let sandbox = Sandbox::new();
+        let config = format!("[providers.llm.{name}]\nbase_url = \"{}\"\n", server.url());
+        sandbox.write("~/.config/jp/config.toml", config);
+        sandbox.write("big.txt", "word ".repeat(400));
+        let model = format!("{name}/m");
+        let ask = self.command(&sandbox, &["q", "--new", "-m", &model, "-a", "big.txt", "What is it?"]);
+        let run = support::run(ask).failed(1, words);
+        assert_eq!(run.stdout, "", "{name}");
+        assert_eq!(run.stderr.matches("error: ").count(), 1, "{name}: {}", run.stderr);
+        assert!(!run.stderr.contains("retry") && !run.stderr.contains("sk-test"), "{name}: {}", run.stderr);
+        assert!(run.stderr.contains("hint: the message is kept: `jp query` without words sends it again."));
+        assert!(sandbox.events().iter().any(|event| event["content"] == "What is it?"), "{name}");
+        let again = support::run(self.command(&sandbox, &["q"])).succeeded();
+        assert_eq!(again.stdout, "Hello.\n", "{name}");
+        let [first, second] = &server.received()[..] else { panic!("{name}: two requests") };
+        assert_eq!(first.body, second.body, "{name}");
+        run.stderr.replace(server.url(), "URL")
+    }
+}
+
+#[test]
+fn wrong_key_names_where_it_came_from() {
+    for provider in &PROVIDERS {
+        let said = match provider.variable {
+            Some(variable) => format!(" does not accept the API key that {variable} gives: "),
+            None => " wants an API key, and none was sent: ".to_owned(),
+        };
+        provider.is_refused(provider.wrong_key, &[provider.name, &said]);
+    }
+}
+
+#[test]
+fn wrong_key_of_a_command_names_the_command() {
+    let server = Server::new(vec![refusal(PROVIDERS[0].wrong_key)]);
+    let sandbox = Sandbox::new();
+    let config = format!(
+        "[providers.llm.anthropic]\nbase_url = \"{}\"\napi_key_command = \"echo sk-secret\"\n",
+        server.url()
+    );
+    sandbox.write("~/.config/jp/config.toml", config);
+    let run = sandbox
+        .jp(&["q", "-m", "anthropic/m", "x"])
+        .failed(1, &["the command in providers.llm.anthropic.api_key_command gives"]);
+    assert!(!run.stderr.contains("sk-secret"), "{}", run.stderr);
+}
+
+#[test]
+fn unknown_model_is_named_with_its_provider() {
+    for provider in &PROVIDERS {
+        let words = [provider.name, " has no model `m`: ", "`jp model ls`"];
+        let said = provider.is_refused(provider.unknown_model, &words);
+        assert_eq!(said.contains("`ollama pull m`"), provider.name == "ollama", "{said}");
+    }
+}
+
+#[test]
+fn too_long_request_says_what_is_largest_in_it() {
+    for provider in &PROVIDERS {
+        let words = [provider.length, "big.txt, turn 1", "`jp query --new`", "--model PROVIDER/NAME"];
+        provider.is_refused(provider.too_long, &words);
+    }
+    insta::assert_snapshot!(PROVIDERS[5].is_refused(PROVIDERS[5].too_long, &[]), @r"
+    error: the request is too long for llamacpp/m: it has 1,407 tokens, and 256 fit
+      about 529 tokens: big.txt, turn 1
+      about 3 tokens: the message, turn 1
+    hint: what was sent stays in its conversation: ask in a new one without big.txt, `jp query --new`; `--attach '!PATTERN'` leaves out files of a directory.
+    hint: `llama-server --ctx-size N` takes more.
+    hint: `jp query --model PROVIDER/NAME` without words asks a model that takes more.
+    hint: the message is kept: `jp query` without words sends it again.
+    ");
+}
+
+#[test]
+fn what_is_large_in_the_history_can_be_left_behind() {
+    let provider = &PROVIDERS[0];
+    let server = Server::new(vec![provider.reply(), refusal(provider.too_long), provider.reply()]);
+    let sandbox = Sandbox::new();
+    let config = format!("[providers.llm.anthropic]\nbase_url = \"{}\"\n", server.url());
+    sandbox.write("~/.config/jp/config.toml", config);
+    sandbox.write("big.txt", "word ".repeat(400));
+    let jp = |arguments: &[&str]| support::run(provider.command(&sandbox, arguments));
+    jp(&["q", "--new", "-m", "anthropic/m", "-a", "big.txt", "one"]).succeeded();
+    jp(&["q", "two"]).failed(
+        1,
+        &[
+            "  about 529 tokens: big.txt, turn 1\n",
+            "`jp conversation fork --turns 1` goes on without turn 1; `jp attachment rm file:big.txt` then keeps big.txt out.",
+        ],
+    );
+    jp(&["c", "fork", "--turns", "1"]).succeeded();
+    jp(&["a", "rm", "file:big.txt"]).succeeded();
+    assert_eq!(jp(&["q"]).succeeded().stdout, "Hello.\n");
+    let request = String::from_utf8(server.received().pop().unwrap().body).unwrap();
+    assert!(request.contains("two") && !request.contains("word word"), "{request}");
+}
+
+#[test]
+fn missing_key_stores_nothing_at_all() {
+    for provider in &PROVIDERS {
+        let Some(variable) = provider.variable else { continue };
+        let sandbox = Sandbox::new();
+        sandbox.write("a.txt", "abc");
+        let before = sandbox.files(".jp");
+        sandbox
+            .jp(&["q", "-m", &format!("{}/m", provider.name), "-a", "a.txt", "x"])
+            .failed(1, &[&format!("the API key of {} is missing: {variable} is not set", provider.name)]);
+        assert_eq!(sandbox.files(".jp"), before);
+        assert!(!sandbox.path(".jp/conversations").exists());
+    }
+}
+
+#[test]
+fn model_without_images_is_told_of_them_and_so_is_the_person() {
+    let provider = &PROVIDERS[4];
+    let server = Server::routed(vec![
+        ("/api/show", Reply::json(200, r#"{"capabilities":["completion"]}"#)),
+        ("/api/chat", Reply::json(500, "{}")),
+    ]);
+    let sandbox = Sandbox::new();
+    let config = format!("[providers.llm.{}]\nbase_url = \"{}\"\n", provider.name, server.url());
+    sandbox.write("~/.config/jp/config.toml", config);
+    sandbox.write("logo.png", b"\x89PNG\r\n\x1a\n\0\0\0\0");
+    let mut ask = sandbox.command(&["q", "-m", "ollama/m", "-a", "logo.png", "What is it?"]);
+    ask.args(["-c", "providers.llm.ollama.idle_timeout_secs=1"]);
+    let run = support::run(ask).failed(1, &["logo.png is not shown: this model does not take image/png"]);
+    let (note, retry) = (run.stderr.find("is not shown"), run.stderr.find("retry 1"));
+    assert!(note < retry, "the note comes before anything is sent: {}", run.stderr);
+    let chat =
+        server.received().into_iter().find(|received| received.head.starts_with("post /api/chat")).unwrap();
+    let request: Value = serde_json::from_slice(&chat.body).unwrap();
+    assert_eq!(request["messages"][0]["images"], json!(null));
+    let content = request["messages"][0]["content"].as_str().unwrap();
+    assert!(content.contains("[not shown: this model does not take image/png; 12 bytes]"), "{content}");
+}

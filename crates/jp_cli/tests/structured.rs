@@ -1,0 +1,110 @@
+//! `jp query --schema`: answers that are JSON, and fit.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::Mutex;
+
+use jp_llm::testing::{Reply, Server, chunk};
+use serde_json::json;
+use support::{Sandbox, answer, answering, last_message, last_request};
+
+const SCHEMA: &str = r#"{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"integer"}},"required":["title"]}"#;
+
+/// Gives each query the next reply; says nothing of the model.
+fn answering_each(replies: Vec<Reply>) -> Server {
+    let replies = Mutex::new(replies.into_iter());
+    Server::scripted(move |_, path| match path {
+        "/v1/chat/completions" => replies.lock().unwrap().next().unwrap(),
+        _ => Reply::json(404, "{}"),
+    })
+}
+
+#[test]
+fn answer_that_fits_is_all_of_stdout() {
+    let server = answering(r#"{"title": "x"}"#);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("schema.json", SCHEMA);
+    let run = sandbox.jp(&["q", "--new", "-s", "@schema.json", "what?"]).succeeded();
+    assert_eq!(run.stdout, "{\"title\": \"x\"}\n");
+    let sent = &last_request(&server)["response_format"]["json_schema"]["schema"];
+    assert_eq!(sent.to_string(), SCHEMA);
+    let document = sandbox.json(&["q", "--schema", SCHEMA, "and?"]);
+    assert_eq!(document["structured"], json!({"title": "x"}));
+    assert_eq!(document["answer"], r#"{"title": "x"}"#);
+    assert!(sandbox.json(&["q", "in words"]).get("structured").is_none());
+    assert!(last_request(&server).get("response_format").is_none());
+}
+
+#[test]
+fn answer_that_does_not_fit_is_an_error_with_its_place() {
+    let server = answering_each(vec![answer(r#"{"title": "x", "n": "three"}"#), answer("Sure!")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let run = sandbox
+        .jp(&["q", "--new", "-s", SCHEMA, "what?"])
+        .failed(1, &["the answer does not fit the schema: at /n: want integer, but got string", "is kept"]);
+    assert!(run.stdout.contains("three"), "{}", run.stdout);
+    assert!(sandbox.events().iter().any(|event| event["type"] == "chat_response"));
+    let run = sandbox
+        .jp(&["q", "-F", "json", "-s", SCHEMA, "what?"])
+        .failed(1, &["the answer is no JSON document: expected value at line 1 column 1"]);
+    assert_eq!(run.stdout, "");
+}
+
+#[test]
+fn answer_that_was_cut_off_says_so() {
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
+    let server = answering_each(vec![Reply::stream(&format!("{}{end}", chunk("{\"title\": \"x")))]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox
+        .jp(&["q", "--new", "-s", SCHEMA, "what?"])
+        .failed(1, &["the answer was cut off, length limit reached: the answer is no JSON document"]);
+}
+
+#[test]
+fn message_that_is_sent_again_keeps_its_schema() {
+    let server = answering_each(vec![Reply::json(400, "{}"), answer("[]"), answer(r#"{"title":"x"}"#)]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "-s", SCHEMA, "what?"]).failed(1, &["sends it again"]);
+    sandbox.jp(&["q", "-s", SCHEMA]).failed(2, &["has its own"]);
+    sandbox.jp(&["q"]).failed(1, &["at its top: want object, but got array"]);
+    let received = server.received();
+    let mut queries = received.iter().filter(|request| request.head.starts_with("post "));
+    let (first, second) = (queries.next().unwrap(), queries.next().unwrap());
+    assert_eq!(first.body, second.body);
+}
+
+#[test]
+fn schema_that_is_none_is_refused_before_anything_happens() {
+    let server = answering("{}");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("list.json", "[]");
+    sandbox.write("other.json", "{}");
+    for (schema, words) in [
+        ("{", "the argument is no JSON: EOF while parsing an object at line 1 column 1"),
+        ("@missing.json", "failed to read missing.json: No such file"),
+        ("@list.json", "list.json is no JSON Schema object"),
+        (r#"{"type":"text"}"#, "the argument is no JSON Schema: at /type: value must be one of"),
+        (
+            r#"{"$ref":"https://example.com/a.json"}"#,
+            "it refers to https://example.com/a.json, and nothing is read",
+        ),
+        (r#"{"$ref":"other.json"}"#, "it refers to other.json, and nothing is read"),
+    ] {
+        let run = sandbox.jp(&["q", "--new", "-a", "missing", "-s", schema, "what?"]);
+        run.failed(2, &["--schema can't be used: ", words, "hint: "]);
+    }
+    assert_eq!(server.received().len(), 0);
+    assert!(!sandbox.path(".jp/conversations").exists());
+}
+
+#[test]
+fn explain_shows_the_schema_and_the_words_stay_as_they_are() {
+    let server = answering("{}");
+    let sandbox = Sandbox::new().with_server(&server);
+    let document = sandbox.json(&["q", "--new", "--explain", "-s", SCHEMA, "what?"]);
+    assert_eq!(document["request"]["response_format"]["type"], "json_schema");
+    sandbox.jp(&["q", "--new", "-s", r#"{"type":"object"}"#, "what?"]).succeeded();
+    assert_eq!(last_message(&server), "what?");
+}

@@ -1,0 +1,158 @@
+use serde_json::Value;
+
+/// Why a server refuses a request which it would refuse again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The key is missing, unknown or of no use any more.
+    Key,
+    /// The server has no such model, or not for this key.
+    Model,
+    /// The request is longer than the model, or the server, takes.
+    TooLong {
+        /// How many tokens it has, where the server says so.
+        tokens: Option<u64>,
+        /// How many may be in a request, where the server says so.
+        limit: Option<u64>,
+    },
+}
+
+impl Refusal {
+    /// Tells what an error object, or a plain text, says; `None` where it says none of these.
+    ///
+    /// The machine code decides where there is one; most servers have but their words.
+    pub(crate) fn of(status: Option<u16>, error: &Value) -> Option<Self> {
+        let said = Said { status, codes: codes(error), text: text(error) };
+        match () {
+            () if said.names_key() => Some(Self::Key),
+            () if said.names_length() => Some(too_long(error, &said.text)),
+            () if said.names_model() => Some(Self::Model),
+            () => None,
+        }
+    }
+}
+
+/// What a server said, in lower case.
+struct Said {
+    /// The HTTP status, where there is one.
+    status: Option<u16>,
+    codes: Vec<String>,
+    text: String,
+}
+
+impl Said {
+    fn names_key(&self) -> bool {
+        const WORDS: [&str; 6] = [
+            "api key not valid",
+            "api key not found",
+            "api key expired",
+            "invalid api key",
+            "incorrect api key",
+            "unregistered callers",
+        ];
+        self.status == Some(401)
+            || self.has_code(&["invalid_api_key", "authentication_error"])
+            || self.codes.iter().any(|code| code.starts_with("api_key_"))
+            || self.status == Some(403) && self.says(&["api key"])
+            || self.says(&WORDS)
+    }
+
+    fn names_length(&self) -> bool {
+        const WORDS: [&str; 9] = [
+            "prompt is too long",
+            "context window",
+            "context length",
+            "context limit",
+            "context size",
+            "maximum prompt length",
+            "input token count",
+            "maximum number of tokens",
+            "request payload size exceeds",
+        ];
+        match self.status {
+            Some(413) => true,
+            _ if self.has_code(&[
+                "context_length_exceeded",
+                "exceed_context_size_error",
+                "request_too_large",
+                "string_above_max_length",
+            ]) =>
+            {
+                true
+            }
+            // More than the tokens of a minute in one request: waiting does not help.
+            Some(429) => self.says(&["request too large for"]),
+            None | Some(400 | 422 | 500) => self.says(&WORDS),
+            Some(_) => false,
+        }
+    }
+
+    fn names_model(&self) -> bool {
+        const MISSING: [&str; 5] =
+            ["not found", "does not exist", "not a valid model", "unknown model", "no such model"];
+        let is_missing = self.says(&["model"]) && self.says(&MISSING)
+            || self.says(&["no endpoints found for"])
+            || self.has_code(&["not_found_error"])
+                && (self.text.starts_with("model:") || self.says(&["is not available"]));
+        self.has_code(&["model_not_found"]) || matches!(self.status, None | Some(400 | 404)) && is_missing
+    }
+
+    fn has_code(&self, codes: &[&str]) -> bool {
+        self.codes.iter().any(|code| codes.contains(&code.as_str()))
+    }
+
+    fn says(&self, words: &[&str]) -> bool {
+        words.iter().any(|words| self.text.contains(words))
+    }
+}
+
+/// Returns the machine codes of an error, Google's reasons with them.
+fn codes(error: &Value) -> Vec<String> {
+    let fields = ["code", "type", "status"].into_iter().filter_map(|field| error.get(field));
+    let details = error.get("details").and_then(Value::as_array).into_iter().flatten();
+    let reasons = details.filter_map(|detail| detail.get("reason"));
+    fields.chain(reasons).filter_map(Value::as_str).map(str::to_lowercase).collect()
+}
+
+/// Returns the words of an error; OpenRouter's with those of the provider that it asked.
+fn text(error: &Value) -> String {
+    let texts = [error.as_str(), message(error), error.pointer("/metadata/raw").and_then(Value::as_str)];
+    texts.into_iter().flatten().collect::<Vec<_>>().join(" ").to_lowercase()
+}
+
+fn message(error: &Value) -> Option<&str> {
+    ["message", "detail"].into_iter().find_map(|field| error.get(field)?.as_str())
+}
+
+/// Reads the figures: llama.cpp's fields, else the numbers of the text.
+fn too_long(error: &Value, text: &str) -> Refusal {
+    let field = |name: &str| error.get(name).and_then(Value::as_u64);
+    let mut figures = if text.contains("bytes") { Vec::new() } else { figures(text) };
+    figures.sort_unstable();
+    figures.dedup();
+    // The request is the larger one, or it would not be too long; servers that give one number give the limit.
+    let (tokens, limit) = match figures[..] {
+        [] => (None, None),
+        [limit] => (None, Some(limit)),
+        [.., limit, tokens] => (Some(tokens), Some(limit)),
+    };
+    Refusal::TooLong { tokens: field("n_prompt_tokens").or(tokens), limit: field("n_ctx").or(limit) }
+}
+
+/// Returns the whole numbers of a text, sums as one: `143653 + 64000 > 200000`.
+fn figures(text: &str) -> Vec<u64> {
+    let mut figures: Vec<u64> = Vec::new();
+    let mut is_added = false;
+    for word in text.split_whitespace() {
+        let is_mark = |c: char| c.is_ascii_punctuation() && !matches!(c, '-' | '_');
+        let number = word.trim_matches(is_mark).replace(',', "").parse::<u64>().ok();
+        match (number, figures.last_mut()) {
+            (Some(number), Some(last)) if is_added => *last = last.saturating_add(number),
+            (number, _) => figures.extend(number),
+        }
+        is_added = word == "+";
+    }
+    figures
+}
+
+#[cfg(test)]
+mod tests;
