@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Measures jp against git, in one run on one machine, and prints ratios.
 
-usage: benches/bench.py [attach] [start] [append] [--jp PATH] [--runs N] [--dir DIR]
+usage: benches/bench.py [attach] [start] [append] [request] [--jp PATH] [--runs N] [--dir DIR]
 
   attach   `jp query --new --attach DIR` of 1,000 files / 10 MB and 10,000 / 100 MB from the cargo registry's
            sources, against `git add` of the same tree with every sync; the same tree again; peak memory
   start    `jp --version` against `git --version`; `jp conversation ls` with 1,000 conversations
   append   the bytes and the time of an append to a conversation of 50,000 events and to an empty one
+  request  a conversation of 692 events, a twin of a real one with 1 MB of history (and one with 20 MB): building its
+           request; from exec to the first byte of the body at a server; memory; how late a word of an answer is shown
 
 Every run has a fresh directory, and nothing is deleted between runs: ext4 creates files ten times slower for minutes
 after many were deleted. Everything is below DIR (a new directory in the temporary one by default); remove it afterwards.
@@ -60,6 +62,10 @@ def timed(command, **kwargs):
     if status:
         sys.exit(f"{command} failed: {error.decode(errors='replace')}")
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def p95(values):
+    return statistics.quantiles(values, n=20)[-1]
 
 
 def sources():
@@ -171,17 +177,135 @@ def append(jp, base, runs):
                    check=True, cwd=HERE.parent)
 
 
+EXAMPLE = ["cargo", "run", "--release", "--quiet", "-p", "jp_cli", "--example", "request_bench", "--"]
+
+
+def request(jp, base, runs):
+    subprocess.run(EXAMPLE, check=True, cwd=HERE.parent, stdout=subprocess.DEVNULL)  # Builds it.
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.settimeout(30)
+    twins = {size: twin(base, listener, size) for size in (1_000_000, 20_000_000)}
+    print("building the request, median:", flush=True)
+    subprocess.run([*EXAMPLE, "build", twins[1_000_000]], check=True, cwd=HERE.parent)
+
+    empty = twin(base, listener, None)
+    wire(jp, listener, empty, twins, max(runs, 3) * 7)
+    for name, is_terminal in ("pipe", False), ("terminal", True):
+        lags = [lag(jp, listener, empty, is_terminal) for _ in range(max(runs, 3))]
+        first, later = [run[0] for run in lags], [word for run in lags for word in run[1:]]
+        print(f"a word is read from a {name} {statistics.median(later):.2f} ms after it was sent (p95 {p95(later):.2f}),"
+              f" the first one {statistics.median(first):.2f} ms")
+
+
+def twin(base, listener, size):
+    """Makes a workspace; with a size, the conversation of 692 events is in it."""
+    root = pathlib.Path(tempfile.mkdtemp(dir=base))
+    (root / ".jp").mkdir()
+    (root / ".jp/config.toml").write_text(
+        '[assistant.model]\nid = "llamacpp/m"\n[providers.llm.llamacpp]\n'
+        f'base_url = "http://127.0.0.1:{listener.getsockname()[1]}"\n')
+    if size:
+        subprocess.run([*EXAMPLE, "write", root, str(size)], check=True, cwd=HERE.parent)
+    return root
+
+
+def wire(jp, listener, empty, twins, runs):
+    """Prints when the body's first byte arrives, and the memory it took; cases take turns, so noise hits all alike."""
+    cases = {"new": (empty, "--new"), "new, no disk": (empty, "--new", "--no-persist")}
+    for size, root in twins.items():
+        cases |= {f"{size // 1_000_000} MB": (root,), f"{size // 1_000_000} MB, no disk": (root, "--no-persist")}
+    rows = {name: [] for name in cases}
+    for _ in range(runs):
+        for name, (root, *arguments) in cases.items():
+            rows[name].append(send(jp, listener, root, arguments))
+    versions = [timed([jp, "--version"]) for _ in range(runs)]
+    print(f"jp --version {statistics.median(v[0] for v in versions) * 1000:.1f} ms, CPU {statistics.median(v[1] for v in versions) * 1000:.1f} ms")
+    print(f"{'from exec to':>20} {'first':>9} {'least':>9} {'last byte':>9} {'CPU of all':>10} {'bytes':>11} {'peak MB':>8} {'beyond a new one':>17}")
+    base = statistics.median(row[4] for row in rows["new"])
+    for name, values in rows.items():
+        first, last, cpu, length, peak = (statistics.median(column) for column in zip(*values))
+        beyond = (peak - base) * 1e6 / length
+        share = f"{peak - base:5.1f} MB, {beyond:4.2f} ×" if length > 10_000 else ""
+        print(f"{name:>20} {first:6.1f} ms {min(values)[0]:6.1f} ms {last:6.1f} ms {cpu:7.1f} ms {length:11,.0f} {peak:8.1f} {share:>17}")
+
+
+def spawn(jp, root, arguments, stdout=None):
+    """Starts a query; returns its process and when that was, shortly before exec."""
+    out = (os.POSIX_SPAWN_DUP2, stdout, 1) if stdout else (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)
+    actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), out,
+               (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
+    command = [jp, "-w", str(root), "query", *arguments, "And what is the last word?"]
+    start = time.monotonic_ns()
+    return os.posix_spawn(jp, command, environment(root), file_actions=actions), start
+
+
+def receive(connection):
+    """Reads a request; returns its length and when the first and the last byte of its body came."""
+    buffer, got = bytearray(1 << 20), b""
+    while b"\r\n\r\n" not in got or got.endswith(b"\r\n\r\n"):
+        got += connection.recv(65536)
+    first = time.monotonic_ns()
+    head, rest = got.split(b"\r\n\r\n", 1)
+    length = next(int(line.split(b":")[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+    left = length - len(rest)
+    while left > 0:
+        left -= connection.recv_into(buffer)
+    return length, first, time.monotonic_ns()
+
+
+def send(jp, listener, root, arguments):
+    """Runs a query; returns ms to the first and the last byte of its body, ms of CPU, the bytes and the peak in MB."""
+    process, start = spawn(jp, root, arguments)
+    connection = listener.accept()[0]
+    length, first, last = receive(connection)
+    # Not `ru_maxrss`: a process inherits that from the one that started it.
+    status = pathlib.Path(f"/proc/{process}/status").read_text()
+    peak = next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
+    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(ANSWER) + ANSWER)
+    connection.close()
+    _, status, usage = os.wait4(process, 0)
+    if status:
+        sys.exit(f"jp query in {root} failed")
+    return (first - start) / 1e6, (last - start) / 1e6, (usage.ru_utime + usage.ru_stime) * 1000, length, peak / 1e6
+
+
+def lag(jp, listener, root, is_terminal, words=100):
+    """Sends an answer word by word; returns how many ms later each could be read from jp's stdout."""
+    ours, theirs = os.openpty() if is_terminal else os.pipe()
+    process, _ = spawn(jp, root, ["--new"], theirs)
+    os.close(theirs)
+    connection = listener.accept()[0]
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    receive(connection)
+    connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+    lags = []
+    for index in range(words):
+        time.sleep(0.01)
+        word, shown = b"word%03d" % index, b""
+        start = time.monotonic_ns()
+        connection.sendall(b'data: {"choices":[{"delta":{"content":"%s "}}]}\n\n' % word)
+        while word not in shown:
+            shown += os.read(ours, 4096)
+        lags.append((time.monotonic_ns() - start) / 1e6)
+    connection.sendall(ANSWER)
+    connection.close()
+    os.waitpid(process, 0)
+    os.close(ours)
+    return lags
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=["attach", "start", "append", []], default=[])
+    parser.add_argument("what", nargs="*", choices=["attach", "start", "append", "request", []], default=[])
     parser.add_argument("--jp", default=str(HERE.parent / "target/release/jp"))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--dir")
     arguments = parser.parse_args()
     base = pathlib.Path(tempfile.mkdtemp(prefix="jp-bench-", dir=arguments.dir))
     print(f"in {base}")
-    for name in arguments.what or ["attach", "start", "append"]:
-        {"attach": attach, "start": start, "append": append}[name](arguments.jp, base, arguments.runs)
+    for name in arguments.what or ["attach", "start", "append", "request"]:
+        {"attach": attach, "start": start, "append": append, "request": request}[name](
+            os.path.abspath(arguments.jp), base, arguments.runs)
 
 
 if __name__ == "__main__":

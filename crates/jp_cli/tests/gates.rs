@@ -1,11 +1,22 @@
-//! Figures that can't be noisy: system calls a blob, syncs a command, bytes an append, files opened by `ls`.
+//! Figures that can't be noisy: system calls a blob, syncs a command, bytes an append, files opened by `ls` and by a
+//! question, and that words are shown as they arrive.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{BufRead, BufReader, Read as _, Write as _},
+    net::TcpListener,
+    path::Path,
+    process::{Command, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
 
+use jp_llm::testing::chunk;
 use support::{Sandbox, answering, run};
 
 /// Runs a command under strace, and returns the calls it made, or says why it can't.
@@ -93,6 +104,61 @@ fn listing_opens_no_file_of_a_conversation() {
     };
     let opened: Vec<_> = calls.iter().filter(is_open).collect();
     assert!(opened.is_empty(), "{opened:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn question_reads_its_history_once_and_syncs_four_times() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    for index in 0..40 {
+        sandbox.write(&format!("src/{index}.txt"), format!("a text of its own, {index}"));
+    }
+    sandbox.jp(&["q", "--new", "-a", "src", "x"]).succeeded();
+    let Some(calls) = traced(&sandbox, &["q", "short"]) else { return };
+    let opens = |call: &&String, name: &str| call.starts_with("openat(") && call.contains(name);
+    let reads_events = |call: &&String| opens(call, "events.json") && call.contains("O_RDONLY");
+    assert_eq!(calls.iter().filter(reads_events).count(), 1);
+    let blobs = calls.iter().filter(|call| opens(call, ".blob.gz"));
+    let blobs: Vec<&str> = blobs.filter_map(|call| call.split('"').nth(1)).collect();
+    assert_eq!((blobs.len(), blobs.iter().collect::<BTreeSet<_>>().len()), (40, 40), "{blobs:?}");
+    // The question, when the conversation was last used, the answer, what it cost.
+    let syncs = count(&calls, &["fsync", "fdatasync", "syncfs", "sync"]);
+    assert_eq!(syncs, 4);
+}
+
+#[test]
+fn first_word_is_shown_while_the_rest_is_held_back() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let sandbox = Sandbox::new().with_url(&format!("http://{}", listener.local_addr().unwrap()));
+    let (shown, is_shown) = mpsc::channel();
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        read_request(BufReader::new(&stream));
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        stream.write_all(format!("{head}{}", chunk("First")).as_bytes()).unwrap();
+        let is_seen = is_shown.recv_timeout(Duration::from_secs(20)).is_ok();
+        stream.write_all(format!("{}data: [DONE]\n\n", chunk(" and last.")).as_bytes()).unwrap();
+        is_seen
+    });
+    let mut jp = sandbox.command(&["q", "--new", "x"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdout = jp.stdout.take().unwrap();
+    let mut word = [0; 5];
+    stdout.read_exact(&mut word).unwrap();
+    _ = shown.send(());
+    assert!(server.join().unwrap(), "the word came with the rest only");
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).unwrap();
+    assert!(jp.wait().unwrap().success());
+    assert_eq!((&word, rest.as_str()), (b"First", " and last.\n"));
+}
+
+fn read_request(mut reader: impl BufRead) {
+    let mut head = String::new();
+    while reader.read_line(&mut head).unwrap() > 2 {}
+    let length =
+        head.to_lowercase().lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    reader.read_exact(&mut vec![0; length.unwrap()]).unwrap();
 }
 
 #[test]

@@ -25,8 +25,8 @@ impl Drop for Model {
     }
 }
 
-/// Starts the model that `scripts/get_model` installed, or says why it can't.
-fn model() -> Option<Model> {
+/// Starts the model that `scripts/get_model` installed, or says why it can't; its answers are cut off.
+fn model(max_tokens: &str) -> Option<Model> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let packages: PathBuf = root.join(".local/model");
     if !packages.is_dir() {
@@ -41,9 +41,9 @@ fn model() -> Option<Model> {
             "--ctx",
             "4096",
             "--seconds",
-            "300",
+            "600",
             "--max-tokens",
-            "24",
+            max_tokens,
             "--temperature",
             "0",
         ])
@@ -62,7 +62,7 @@ fn model() -> Option<Model> {
 
 #[test]
 fn real_model_answers_about_an_attached_file_and_its_cache_stays_warm() {
-    let Some(model) = model() else { return };
+    let Some(model) = model("24") else { return };
     let sandbox = Sandbox::new().with_url(&model.url);
     let text = "fn main() {\n    println!(\"The lighthouse keeper lives in Brest.\");\n}\n".repeat(20);
     sandbox.write("src/main.rs", text);
@@ -74,4 +74,50 @@ fn real_model_answers_about_an_attached_file_and_its_cache_stays_warm() {
     let cached = second["usage"]["cached_read"].as_u64().unwrap();
     assert!(cached * 100 >= prompt * 95, "{cached} of {prompt} tokens came from the cache");
     assert_eq!(sandbox.json(&["c", "show"])["turns"], 2);
+}
+
+/// What llama.cpp had to read of a prompt, and what it had in its cache.
+#[derive(Debug, Clone, Copy)]
+struct Read {
+    input: u64,
+    cached: u64,
+}
+
+#[test]
+fn twenty_turns_with_attachments_keep_the_cache_of_a_real_model_warm() {
+    let Some(model) = model("4") else { return };
+    let sandbox = Sandbox::new().with_url(&model.url);
+    let reads: Vec<Read> = (1..=20).map(|turn| ask(&sandbox, turn)).collect();
+    let warm = |pair: &[Read]| pair[1].cached * 100 / pair[0].input;
+    let percent: Vec<u64> = reads.windows(2).map(warm).collect();
+    report(&format!("{reads:?}\nof the previous prompt, in percent: {percent:?}"));
+    assert!(reads[19].input > 700, "{reads:?}");
+    assert!(percent.iter().all(|percent| *percent >= 95), "{percent:?} of {reads:?}");
+}
+
+/// Asks something, in most turns with something attached.
+fn ask(sandbox: &Sandbox, turn: u32) -> Read {
+    let write = |path: &str, words: &str| sandbox.write(path, format!("{words}, turn {turn}\n"));
+    let file = match turn % 10 {
+        1 => Some(write("src/lib.rs", "fn lighthouse() {} // changes")),
+        3 => Some(write(&format!("log/{turn}.md"), "- The keeper's log")),
+        4 => Some(write("~/notes.txt", "A note from outside the workspace")),
+        6 => write("src/lib.rs", "fn lighthouse() {} // changes").parent().map(Path::to_owned),
+        9 => Some(write("~/notes.txt", "It changes as well")),
+        _ => None,
+    };
+    let file = file.map(|path| support::shown(&path));
+    let words = format!("What is new? ({turn})");
+    let attach = file.iter().flat_map(|file| ["-a", file]);
+    let new = (turn == 1).then_some("--new");
+    let arguments: Vec<&str> = ["q"].into_iter().chain(new).chain(attach).chain([words.as_str()]).collect();
+    let answer = sandbox.json(&arguments);
+    let figure = |name: &str| answer["usage"][name].as_u64().unwrap_or_else(|| panic!("no {name}: {answer}"));
+    Read { input: figure("input"), cached: figure("cached_read") }
+}
+
+/// Shows figures to who runs the test with `--nocapture`.
+#[expect(clippy::print_stderr, reason = "figures are for people")]
+fn report(figures: &str) {
+    eprintln!("{figures}");
 }

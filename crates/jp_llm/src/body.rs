@@ -11,14 +11,14 @@ use crate::Error;
 
 /// A request's body, written once and sent as often as needed.
 ///
-/// Up to 8 MB are in memory; a larger one is in a temporary file that has no name.
+/// Up to 256 KB are in memory; a larger one is in a temporary file that has no name.
 #[derive(Clone)]
 pub struct Body {
     file: Arc<Mutex<SpooledTempFile>>,
     len: u64,
 }
 
-const IN_MEMORY: usize = 8 << 20;
+const IN_MEMORY: usize = 256 << 10;
 const CHUNK: usize = 128 << 10;
 
 impl Body {

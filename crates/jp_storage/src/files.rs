@@ -8,13 +8,19 @@ use std::{
 
 /// Replaces the file at `path`, durably: content, name and all are on disk on return.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_soon(path, bytes)?;
+    sync_directory(parent(path)?)
+}
+
+/// Replaces the file at `path`; a crash soon after may leave the old one, whole.
+pub(crate) fn replace_soon(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = parent(path)?;
     let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(directory)?;
     file.write_all(bytes)?;
     set_mode(file.path(), 0o644)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
-    sync_directory(directory)
+    Ok(())
 }
 
 /// Replaces a file whose newest content may be lost in a crash; makes its directory where it lacks.
@@ -28,7 +34,6 @@ pub(crate) fn replace_cache(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the names in a directory durable.
 /// Opens a file for reading without waiting, should it be a pipe.
 pub(crate) fn open_unblocked(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
@@ -42,6 +47,7 @@ pub(crate) fn open_unblocked(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
+/// Makes the names in a directory durable.
 pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(windows) { Ok(()) } else { File::open(directory)?.sync_all() }
 }

@@ -58,7 +58,7 @@ pub enum WriteError {
     Json(#[from] serde_json::Error),
 }
 
-/// Events that are written and not durable yet; without [`finish`](Self::finish) they may be lost.
+/// What is written and not durable yet; without [`finish`](Self::finish) it may be lost.
 #[derive(Debug)]
 #[must_use]
 pub struct Pending {
@@ -73,6 +73,8 @@ pub(crate) enum Work {
     None,
     /// Syncing the file.
     Sync(append::Appended),
+    /// Replacing the metadata.
+    Metadata(Vec<u8>),
     /// Giving a new conversation its name, once its files are on disk.
     Publish { staged: tempfile::TempDir, is_synced: bool },
 }
@@ -82,11 +84,12 @@ impl Pending {
         Self { directory: directory.to_owned(), work }
     }
 
-    /// Returns when the events are durable. Where it fails, none of them is in the file.
+    /// Returns when events are durable. Where it fails, none of them is in the file.
     pub fn finish(self) -> Result<(), WriteError> {
         let done = match self.work {
             Work::None => Ok(()),
             Work::Sync(appended) => appended.sync(),
+            Work::Metadata(json) => files::replace_soon(&self.directory.join(METADATA), &json),
             Work::Publish { staged, is_synced } => publish(staged, is_synced, &self.directory),
         };
         done.map_err(|source| WriteError::Io { path: self.directory, source })
@@ -159,11 +162,10 @@ impl Writer {
         Ok((events, Pending::new(&self.directory, work)))
     }
 
-    /// Records that the conversation was used now.
-    pub fn activate(&mut self, now: Timestamp) -> Result<(), WriteError> {
+    /// Records that the conversation was used now, once the returned work is finished.
+    pub fn activate(&mut self, now: Timestamp) -> Pending {
         self.metadata.activate(now);
-        let path = self.directory.join(METADATA);
-        files::replace(&path, &self.metadata.to_json()).map_err(|source| WriteError::Io { path, source })
+        Pending::new(&self.directory, Work::Metadata(self.metadata.to_json()))
     }
 
     fn line(&self, event: &Event) -> serde_json::Result<String> {

@@ -17,7 +17,7 @@ mod schema;
 pub(crate) mod trust;
 mod watched;
 
-use std::{collections::HashMap, path::PathBuf};
+use std::{borrow::Cow, collections::HashMap, path::PathBuf};
 
 use jp_config::Resolved;
 use jp_conversation::{Event, Stream};
@@ -53,7 +53,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
         (stream, Some(recording.writer.id()), Some(recording))
     } else {
         let id = target.conversation().map(|conversation| conversation.id);
-        (prepared.into_stream(target.stream())?, id, None)
+        (prepared.into_stream(target.into_stream())?, id, None)
     };
     let asked = Asked { context, config: &config, store, scratch: scratch.as_ref(), files, stream, id };
     match model {
@@ -80,8 +80,8 @@ struct Asked<'a> {
 /// A conversation that is being written to.
 struct Recording {
     writer: Writer,
-    /// The request, on its way to the disk.
-    pending: Option<Pending>,
+    /// The request and what else is on its way to the disk.
+    pending: Vec<Pending>,
 }
 
 /// The conversation that a query goes to.
@@ -121,8 +121,15 @@ impl Target {
         context.config(self.conversation(), &Vec::from_iter(model))
     }
 
-    fn stream(&self) -> Stream {
-        self.conversation().map_or_else(Stream::default, |conversation| conversation.stream.clone())
+    fn stream(&self) -> Cow<'_, Stream> {
+        self.conversation().map_or_else(Cow::default, |conversation| Cow::Borrowed(&conversation.stream))
+    }
+
+    fn into_stream(self) -> Stream {
+        match self {
+            Self::New { .. } => Stream::default(),
+            Self::Existing { conversation, .. } => conversation.stream,
+        }
     }
 
     fn store(&self, context: &Context<'_>) -> jp_storage::Store {
@@ -137,6 +144,7 @@ impl Target {
 fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(Stream, Recording), Failure> {
     let Prepared { kinds, batch, now, .. } = prepared;
     let events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
+    let mut pending = Vec::new();
     let (mut stream, mut writer) = match target {
         Target::New { is_local, title } => {
             let title = title.or_else(|| events.iter().find_map(message::title));
@@ -145,15 +153,14 @@ fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(
         Target::Existing { found, conversation, lock } => {
             let lock = lock.ok_or_else(|| Failure::new("the conversation is not locked"))?;
             let mut writer = found.store.writer(&conversation, lock);
-            writer.activate(now)?;
+            pending.push(writer.activate(now));
             (conversation.stream, writer)
         }
     };
-    let mut pending = None;
     if !events.is_empty() {
         let (events, unsynced) = writer.write(events, batch)?;
         events.into_iter().for_each(|event| stream.push(event));
-        pending = Some(unsynced);
+        pending.push(unsynced);
     }
     if let Err(error) = context.sessions().set_current(writer.id()) {
         context.output.warn(&format!("the current conversation was not remembered: {error}"));

@@ -12,7 +12,7 @@ use super::{BlobError, Blobs, read::read_copy};
 
 /// Blobs in the order asked for, read ahead by two threads.
 ///
-/// Holds about 8 MB, and one blob however large. Dropping it stops the threads after the few blobs
+/// Holds about 4 MB, and one blob however large. Dropping it stops the threads after the few blobs
 /// that each is at. Made by [`Blobs::read_ahead`].
 #[derive(Debug)]
 pub struct ReadAhead {
@@ -79,7 +79,7 @@ impl Drop for ReadAhead {
 
 const WORKERS: usize = 2;
 /// Nobody reads ahead while this many bytes wait to be taken.
-const FULL: u64 = 8 << 20;
+const FULL: u64 = 4 << 20;
 /// A worker takes small blobs in runs, as handing over each costs more than reading it.
 const RUN_BLOBS: usize = 16;
 const RUN_BYTES: u64 = 64 << 10;

@@ -27,9 +27,9 @@ pub(super) fn run(
     let schema = schema.map(Schema::of_message).transpose()?;
     let thread = view::thread(&asked.stream);
     let facts = runtime.block_on(facts::facts(model, asked.context, &thread));
-    let pending = recording.as_mut().and_then(|recording| recording.pending.take());
+    let pending = recording.as_mut().map(|recording| std::mem::take(&mut recording.pending));
     let encode = || encode(asked, &thread, Some(model), facts);
-    let (body, notes) = beside(pending, encode)?;
+    let (body, notes) = beside(pending.unwrap_or_default(), encode)?;
     let interrupt = asked.context.interrupt();
     if let Err(failure) = interrupt.check() {
         return Err(kept_message(failure, recording.is_some()));
@@ -62,12 +62,14 @@ pub(super) fn run(
 }
 
 /// Does some work while the disk takes what was written; nothing is sent before both are done.
-fn beside<T>(pending: Option<Pending>, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    let Some(pending) = pending else { return work() };
+fn beside<T>(pending: Vec<Pending>, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
     std::thread::scope(|scope| {
-        let finishing = scope.spawn(|| pending.finish());
+        let start = |pending: Pending| scope.spawn(|| pending.finish());
+        let finishing: Vec<_> = pending.into_iter().map(start).collect();
         let done = work();
-        finishing.join().map_err(|_| Failure::new("failed to store the message: its thread panicked"))??;
+        for thread in finishing {
+            thread.join().map_err(|_| Failure::new("failed to store the message: its thread panicked"))??;
+        }
         done
     })
 }
