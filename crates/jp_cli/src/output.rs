@@ -190,6 +190,15 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
 }
 
+/// Quotes a word for a shell, where it needs that.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
 /// Lays out rows in columns; the last column is not padded. A control character in a cell is shown as
 /// its escape, so that a name can't forge a row.
 pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {

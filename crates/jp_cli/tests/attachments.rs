@@ -230,7 +230,7 @@ fn vanished_file_of_the_configuration_names_the_way_out() {
         .failed(1, &["gone.md", "1 more", "conversation.attachments of the configuration"]);
     sandbox
         .jp(&["q", "what?"])
-        .failed(1, &["gone.md", "`jp attachment rm 'file:gone.md' 'cmd://no-such-program'`"]);
+        .failed(1, &["gone.md", "`jp attachment rm file:gone.md cmd://no-such-program`"]);
     sandbox.jp(&["attachment", "rm", "file:gone.md", "cmd:no-such-program"]).succeeded();
     sandbox.jp(&["q", "what?"]).succeeded();
 }

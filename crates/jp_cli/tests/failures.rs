@@ -281,17 +281,16 @@ fn model_without_images_is_told_of_them_and_so_is_the_person() {
     let provider = &PROVIDERS[4];
     let server = Server::routed(vec![
         ("/api/show", Reply::json(200, r#"{"capabilities":["completion"]}"#)),
-        ("/api/chat", Reply::json(500, "{}")),
+        ("/api/chat", Reply::json(400, "{}")),
     ]);
     let sandbox = Sandbox::new();
     let config = format!("[providers.llm.{}]\nbase_url = \"{}\"\n", provider.name, server.url());
     sandbox.write("~/.config/jp/config.toml", config);
     sandbox.write("logo.png", b"\x89PNG\r\n\x1a\n\0\0\0\0");
-    let mut ask = sandbox.command(&["q", "-m", "ollama/m", "-a", "logo.png", "What is it?"]);
-    ask.args(["-c", "providers.llm.ollama.idle_timeout_secs=1"]);
-    let run = support::run(ask).failed(1, &["logo.png is not shown: this model does not take image/png"]);
-    let (note, retry) = (run.stderr.find("is not shown"), run.stderr.find("retry 1"));
-    assert!(note < retry, "the note comes before anything is sent: {}", run.stderr);
+    let run = sandbox.jp(&["q", "-m", "ollama/m", "-a", "logo.png", "What is it?"]);
+    let run = run.failed(1, &["logo.png is not shown: this model does not take image/png"]);
+    let (note, error) = (run.stderr.find("is not shown"), run.stderr.find("error:"));
+    assert!(note < error, "the note comes before anything is sent: {}", run.stderr);
     let chat =
         server.received().into_iter().find(|received| received.head.starts_with("post /api/chat")).unwrap();
     let request: Value = serde_json::from_slice(&chat.body).unwrap();

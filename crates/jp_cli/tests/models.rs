@@ -124,6 +124,8 @@ fn image_goes_to_a_model_that_takes_it_or_a_note_says_why_not() {
         let document = sandbox.json(&[&query[..], &["--explain"]].concat());
         let noted = document["notes"].as_array().unwrap();
         assert_eq!(noted.len(), usize::from(!is_sent), "{noted:?}");
+        let delivery = &document["turns"][0]["blocks"][1]["delivery"];
+        assert_eq!(delivery, if is_sent { "full" } else { "note" });
 
         let run = sandbox.jp(&query).succeeded();
         assert_eq!(run.stderr.contains(note), !is_sent, "{}", run.stderr);
@@ -178,4 +180,59 @@ fn requests_name_their_conversation_to_the_providers_cache() {
     let directory = sandbox.conversation();
     let id = directory.file_name().unwrap().to_str().unwrap().split('-').next().unwrap();
     assert_eq!(keys, [json!(format!("jp-{id}")), json!(format!("jp-{id}"))]);
+}
+
+#[test]
+fn request_that_is_longer_than_the_model_takes_is_told_of_before_it_is_sent() {
+    let server = llamacpp(false);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("long.txt", "word ".repeat(1000));
+    let limit = "providers.llm.llamacpp.models.m.context_tokens=1000";
+    for explain in [&["--explain"][..], &[]] {
+        let query = [&["query", "--new", "-a", "long.txt", "-c", limit, "See?"], explain].concat();
+        let run = sandbox.jp(&query).succeeded();
+        assert!(run.stderr.contains("tokens, and the model takes 1,000"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn anthropic_gets_no_larger_limit_than_its_model_has() {
+    let stream = "data: {\"type\":\"message_stop\"}\n\n";
+    let server = Server::routed(vec![
+        ("/v1/models/claude-x", Reply::json(200, r#"{"id":"claude-x","max_tokens":8192}"#)),
+        ("/v1/messages", Reply::stream(stream)),
+    ]);
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        format!("[providers.llm.anthropic]\nbase_url = \"{}\"\n", server.url()),
+    );
+    sandbox.write("shot.png", PNG);
+    for flags in [&["-a", "shot.png"][..], &[]] {
+        sandbox.jp(&[&["query", "-m", "anthropic/claude-x", "See?"], flags].concat());
+    }
+    let received = server.received();
+    let bodies = received.iter().filter(|request| request.head.starts_with("post /v1/messages"));
+    let limits: Vec<_> = bodies
+        .map(|request| serde_json::from_slice::<Value>(&request.body).unwrap()["max_tokens"].clone())
+        .collect();
+    assert_eq!(limits, [8192, 8192]);
+}
+
+#[test]
+fn key_that_no_header_takes_is_told_before_anything_is_stored() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command(&["query", "-m", "openai/m", "x"]);
+    command.env("OPENAI_API_KEY", "sk-a\nb");
+    let run = support::run(command).failed(1, &["the API key of openai in OPENAI_API_KEY"]);
+    assert!(!run.stderr.contains("sk-a"), "{}", run.stderr);
+    assert!(!sandbox.path(".jp/conversations").exists());
+}
+
+#[test]
+fn workspace_names_no_secret_but_an_api_key() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".jp/config.toml", "[providers.llm.openrouter]\napi_key_env = \"AWS_SECRET_ACCESS_KEY\"\n");
+    sandbox.jp(&["query", "-m", "openrouter/a/b", "x"]).failed(1, &["names AWS_SECRET_ACCESS_KEY"]);
+    assert!(!sandbox.path(".jp/conversations").exists());
 }

@@ -68,7 +68,9 @@ fn message_that_is_sent_again_keeps_its_schema() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.jp(&["q", "--new", "-s", SCHEMA, "what?"]).failed(1, &["sends it again"]);
     sandbox.jp(&["q", "-s", SCHEMA]).failed(2, &["has its own"]);
-    sandbox.jp(&["q"]).failed(1, &["at its top: want object, but got array"]);
+    sandbox.jp(&["q"]).failed(1, &["at its top: want object, but got array", "without words asks again"]);
+    sandbox.jp(&["q"]).succeeded();
+    sandbox.jp(&["q"]).failed(2, &["no unanswered message"]);
     let received = server.received();
     let mut queries = received.iter().filter(|request| request.head.starts_with("post "));
     let (first, second) = (queries.next().unwrap(), queries.next().unwrap());

@@ -131,9 +131,18 @@ pub(crate) fn any_round() -> impl Strategy<Value = Vec<EventKind>> {
     })
 }
 
+/// An answer that was cut off.
+fn any_cut_off() -> impl Strategy<Value = Vec<EventKind>> {
+    (prop::option::of(any_text()), any_text()).prop_map(|(reasoning, text)| {
+        let half = ChatResponse { incomplete: Some("cut".to_owned()), ..ChatResponse::message(text) };
+        let reasoning = reasoning.map(|text| thought(&text));
+        reasoning.into_iter().chain([EventKind::ChatResponse(half)]).collect()
+    })
+}
+
 /// Steps of a conversation; a request to the model may follow each.
 pub(crate) fn any_steps() -> impl Strategy<Value = Vec<Vec<EventKind>>> {
-    prop::collection::vec(prop_oneof![any_request(), any_round()], 0..10)
+    prop::collection::vec(prop_oneof![3 => any_request(), 3 => any_round(), 1 => any_cut_off()], 0..10)
 }
 
 /// What a stream gave, and why it ended early if it did.

@@ -25,16 +25,7 @@ const ID: &str = "id";
 /// Returns where requests for a model go, below the server's root.
 pub(crate) fn path(model: &str) -> String {
     let name = model.strip_prefix("models/").unwrap_or(model);
-    format!("v1beta/models/{}:streamGenerateContent?alt=sse", percent_encoded(name))
-}
-
-/// Escapes all but unreserved characters (RFC 3986 §2.3).
-fn percent_encoded(text: &str) -> String {
-    let escaped = text.bytes().map(|byte| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    });
-    escaped.collect()
+    format!("v1beta/models/{}:streamGenerateContent?alt=sse", crate::http::percent_encoded(name))
 }
 
 /// Returns a text of the metadata that the model `label` left, and of no other's.

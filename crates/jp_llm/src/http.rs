@@ -73,6 +73,15 @@ pub(crate) fn message_in(error: &Value) -> Option<&str> {
     error.as_str().into_iter().chain(fields).find(|message| !message.is_empty())
 }
 
+/// Escapes all but unreserved characters (RFC 3986 §2.3).
+pub(crate) fn percent_encoded(text: &str) -> String {
+    let escaped = text.bytes().map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    });
+    escaped.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

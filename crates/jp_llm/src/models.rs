@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{Capabilities, Client, Endpoint, Error, Format};
+use crate::{Capabilities, Client, Endpoint, Error, Format, http};
 
 /// What someone says of a model; `None` where they say nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -87,7 +87,8 @@ impl Facts {
 /// images (design 08, "Providers").
 #[must_use]
 pub fn built_in(format: Format, model: &str) -> Facts {
-    const TEXT_ONLY: [&str; 5] = ["gpt-3.5", "gpt-4-0", "o1-mini", "o1-preview", "o3-mini"];
+    const TEXT_ONLY: [&str; 7] =
+        ["gpt-3.5", "gpt-4-0", "gpt-4-1106", "gpt-4-32k", "o1-mini", "o1-preview", "o3-mini"];
     let is_text_only = TEXT_ONLY.iter().any(|start| model.starts_with(start)) || model == "gpt-4";
     let sees = !(format == Format::OpenAi && is_text_only);
     let is_hosted = !matches!(format, Format::Chat | Format::Ollama);
@@ -98,7 +99,7 @@ pub fn built_in(format: Format, model: &str) -> Facts {
         files: Some(sees && format == Format::OpenAi),
         audio: Some(format == Format::Gemini),
         binary_results: Some(sees && is_hosted),
-        schema: Some(true),
+        schema: Some(!(format == Format::OpenAi && is_text_only)),
         context_tokens: None,
         max_output_tokens: None,
     }
@@ -114,7 +115,7 @@ pub async fn list(endpoint: &Endpoint, limit: Duration) -> Result<Vec<Listed>, E
     match endpoint.format {
         Format::Anthropic => Ok(said::anthropic_list(&get("v1/models?limit=1000").await?)),
         Format::Gemini => Ok(said::gemini_list(&get("v1beta/models?pageSize=1000").await?)),
-        Format::OpenAi => Ok(said::ids(&get("v1/models").await?)),
+        Format::OpenAi => Ok(said::openai_list(&get("v1/models").await?)),
         Format::OpenRouter => Ok(said::openrouter_list(&get("v1/models").await?)),
         Format::Chat => {
             let (models, properties) = tokio::join!(get("v1/models"), get("props"));
@@ -150,12 +151,13 @@ pub async fn ask(endpoint: &Endpoint, limit: Duration) -> Result<Facts, Error> {
         return Ok(Facts::default());
     }
     let client = &Client::new(endpoint.clone())?;
-    let (name, get) = (&endpoint.model, |path: String| async move { client.get_json(&path, limit).await });
+    let (name, get) =
+        (escaped(&endpoint.model), |path: String| async move { client.get_json(&path, limit).await });
     match endpoint.format {
         Format::Anthropic => Ok(said::anthropic(&get(format!("v1/models/{name}")).await?)),
         Format::OpenRouter => Ok(said::openrouter_one(&get(format!("v1/models/{name}/endpoints")).await?)),
-        Format::Ollama => show(client, name, limit).await,
-        _ => {
+        Format::Ollama => show(client, &endpoint.model, limit).await,
+        Format::Chat | Format::Gemini | Format::OpenAi => {
             let (models, properties) = tokio::join!(get("v1/models".to_owned()), get("props".to_owned()));
             match (models, properties) {
                 (Err(error), Err(_)) => Err(error),
@@ -163,6 +165,13 @@ pub async fn ask(endpoint: &Endpoint, limit: Duration) -> Result<Facts, Error> {
             }
         }
     }
+}
+
+/// Escapes a model's name for a path. OpenRouter's have slashes; what could lead elsewhere is left out.
+fn escaped(name: &str) -> String {
+    let segments = name.split('/').filter(|segment| !matches!(*segment, "" | "." | ".."));
+    let segments = segments.map(|segment| http::percent_encoded(segment).replace("%3A", ":"));
+    segments.collect::<Vec<_>>().join("/")
 }
 
 async fn show(client: &Client, name: &str, limit: Duration) -> Result<Facts, Error> {

@@ -7,6 +7,10 @@ pub enum Refusal {
     Key,
     /// The server has no such model, or not for this key.
     Model,
+    /// The model takes no images, or not those.
+    Images,
+    /// The answer may not be as long as the request allows.
+    Output,
     /// The request is longer than the model, or the server, takes.
     TooLong {
         /// How many tokens it has, where the server says so.
@@ -22,11 +26,18 @@ impl Refusal {
     /// The machine code decides where there is one; most servers have but their words.
     pub(crate) fn of(status: Option<u16>, error: &Value) -> Option<Self> {
         let said = Said { status, codes: codes(error), text: text(error) };
-        match () {
-            () if said.names_key() => Some(Self::Key),
-            () if said.names_length() => Some(too_long(error, &said.text)),
-            () if said.names_model() => Some(Self::Model),
-            () => None,
+        if said.names_key() {
+            Some(Self::Key)
+        } else if said.names_output() {
+            Some(Self::Output)
+        } else if said.names_length() {
+            Some(too_long(status, error, &said.text))
+        } else if said.names_images() {
+            Some(Self::Images)
+        } else if said.names_model() {
+            Some(Self::Model)
+        } else {
+            None
         }
     }
 }
@@ -54,6 +65,23 @@ impl Said {
             || self.codes.iter().any(|code| code.starts_with("api_key_"))
             || self.status == Some(403) && self.says(&["api key"])
             || self.says(&WORDS)
+    }
+
+    /// The limit of the answer alone, as vLLM and Anthropic put it; a sum with the prompt is too long.
+    fn names_output(&self) -> bool {
+        const LIMITS: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+        let is_wrong = ["is too large", "maximum allowed number of output tokens"];
+        matches!(self.status, None | Some(400 | 422)) && self.says(&LIMITS) && self.says(&is_wrong)
+    }
+
+    fn names_images(&self) -> bool {
+        const WORDS: [&str; 4] = [
+            "image input is not supported",
+            "support image input",
+            "does not support images",
+            "does not support image",
+        ];
+        matches!(self.status, None | Some(400 | 404 | 422 | 500)) && self.says(&WORDS)
     }
 
     fn names_length(&self) -> bool {
@@ -124,9 +152,11 @@ fn message(error: &Value) -> Option<&str> {
 }
 
 /// Reads the figures: llama.cpp's fields, else the numbers of the text.
-fn too_long(error: &Value, text: &str) -> Refusal {
+fn too_long(status: Option<u16>, error: &Value, text: &str) -> Refusal {
     let field = |name: &str| error.get(name).and_then(Value::as_u64);
-    let mut figures = if text.contains("bytes") { Vec::new() } else { figures(text) };
+    // A limit of bytes is none of tokens.
+    let counts_tokens = text.contains("token") && !text.contains("bytes") && status != Some(413);
+    let mut figures = if counts_tokens { figures(text) } else { Vec::new() };
     figures.sort_unstable();
     figures.dedup();
     // The request is the larger one, or it would not be too long; servers that give one number give the limit.

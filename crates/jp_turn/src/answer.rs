@@ -15,6 +15,9 @@ pub(crate) struct Answer {
     run: Option<ChatResponse>,
     /// Whether the provider said that the run is whole.
     is_whole: bool,
+    has_recorded: bool,
+    /// All words so far.
+    words: String,
     calls: Vec<ToolCallRequest>,
     usage: Option<Usage>,
 }
@@ -23,6 +26,7 @@ type OnEvent<'a> = &'a mut dyn FnMut(TurnEvent<'_>);
 
 impl Answer {
     pub(crate) fn text(&mut self, text: &str, on_event: OnEvent<'_>) {
+        self.words.push_str(text);
         self.take(ChatResponse::message(text), on_event);
         on_event(TurnEvent::Delta(Delta::Text(text)));
     }
@@ -51,21 +55,41 @@ impl Answer {
         self.calls.push(call);
     }
 
+    /// Returns the words of an answer that is nothing but words.
+    pub(crate) fn words(&self) -> Option<&str> {
+        self.calls.is_empty().then_some(&self.words)
+    }
+
     pub(crate) fn usage(&mut self, usage: Usage) {
         self.usage = Some(usage);
     }
 
-    /// Records what is left: the last run with why it was cut off, the calls, what it all cost.
-    pub(crate) fn end(self, incomplete: Option<String>, model: &str, on_event: OnEvent<'_>) {
-        let is_cut_off = incomplete.is_some();
-        let run = self.run.map(|run| EventKind::ChatResponse(ChatResponse { incomplete, ..run }));
-        let (before, last) = if is_cut_off { (None, run) } else { (run, None) };
-        before.into_iter().for_each(|run| on_event(TurnEvent::Record(run)));
-        refuse(self.calls, on_event);
-        // What was cut off stands last: the answer to asking again takes its place.
-        last.into_iter().for_each(|run| on_event(TurnEvent::Record(run)));
+    /// Records what is left: the last run with why it was cut off, or the calls, and what it all cost.
+    pub(crate) fn end(mut self, incomplete: Option<String>, model: &str, on_event: OnEvent<'_>) {
+        match incomplete {
+            Some(reason) => self.cut_off(reason, on_event),
+            None => {
+                self.record(on_event);
+                refuse(std::mem::take(&mut self.calls), on_event);
+            }
+        }
         if let Some(usage) = self.usage {
             on_event(TurnEvent::Record(EventKind::Usage(Usage { model: model.to_owned(), ..usage })));
+        }
+    }
+
+    /// Records as incomplete what stands last, so that the request counts as unanswered.
+    ///
+    /// Calls of an answer that did not end are left out: whoever asks again gets them again.
+    fn cut_off(&mut self, reason: String, on_event: OnEvent<'_>) {
+        for call in &self.calls {
+            let notice = format!("The answer was cut off: its call of the tool `{}` is left out.", call.name);
+            on_event(TurnEvent::Notice(&notice));
+        }
+        if self.run.is_some() || self.has_recorded || !self.calls.is_empty() {
+            let run = self.run.take().unwrap_or_else(|| ChatResponse::message(""));
+            let run = ChatResponse { incomplete: Some(reason), ..run };
+            on_event(TurnEvent::Record(EventKind::ChatResponse(run)));
         }
     }
 
@@ -86,7 +110,10 @@ impl Answer {
 
     fn record(&mut self, on_event: OnEvent<'_>) {
         self.is_whole = false;
-        self.run.take().into_iter().for_each(|run| on_event(TurnEvent::Record(EventKind::ChatResponse(run))));
+        if let Some(run) = self.run.take() {
+            self.has_recorded = true;
+            on_event(TurnEvent::Record(EventKind::ChatResponse(run)));
+        }
     }
 }
 

@@ -14,7 +14,7 @@
 //! use jp_turn::{Delta, Outcome, Turn, TurnEvent, run};
 //!
 //! async fn answer(client: &Client, body: &Body, shown: &mut String, stored: &mut Vec<EventKind>) -> Outcome {
-//!     let turn = Turn { client, body, model: "llamacpp/qwen3" };
+//!     let turn = Turn { client, body, model: "llamacpp/qwen3", check: None };
 //!     let never = std::future::pending();
 //!     run(turn, never, &mut |event| match event {
 //!         TurnEvent::Delta(Delta::Text(text)) => shown.push_str(text),
@@ -28,4 +28,4 @@
 mod answer;
 mod run;
 
-pub use run::{Delta, Outcome, Turn, TurnEvent, run};
+pub use run::{Check, Delta, Outcome, Turn, TurnEvent, run};

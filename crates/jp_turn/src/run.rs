@@ -5,8 +5,11 @@ use jp_llm::{Body, Client, Error, Fault, FinishReason, RetryNotice, StreamEvent}
 
 use crate::answer::Answer;
 
+/// Says what is wrong with the words of an answer; `None` where nothing is.
+pub type Check<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// What to send where.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Turn<'a> {
     /// The endpoint.
     pub client: &'a Client,
@@ -14,6 +17,8 @@ pub struct Turn<'a> {
     pub body: &'a Body,
     /// What usage is booked on: `provider/name`.
     pub model: &'a str,
+    /// Says what is wrong with a whole answer, if anything is: it is recorded as incomplete then.
+    pub check: Option<Check<'a>>,
 }
 
 /// Something that happened in a turn, as soon as it did.
@@ -70,7 +75,9 @@ pub async fn run(
             Err(error) => Outcome::Failed(error),
         },
     };
-    answer.end(cut_off(&outcome), turn.model, on_event);
+    let fault = || turn.check?(answer.words()?);
+    let incomplete = cut_off(&outcome).or_else(fault);
+    answer.end(incomplete, turn.model, on_event);
     outcome
 }
 

@@ -30,12 +30,17 @@ pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, 
     let args::Model::Ls { provider } = command;
     let conversation = context.current()?.map(|found| context.read(&found)).transpose()?;
     let config = context.config(conversation.as_ref(), &[])?;
-    let used = match configured(&config)? {
-        Some(model) => Some(model),
-        None => found_here(&config)?,
+    // What is wrong with the chosen one is no reason to list none: the list may be what is needed to mend it.
+    let used = match configured(&config) {
+        Ok(None) => found_here(&config)?,
+        Ok(model) => model,
+        Err(failure) => {
+            context.output.warn(&failure.message);
+            None
+        }
     };
     let rows = match provider {
-        Some(provider) => of_one(context, &config, used.as_ref(), provider)?,
+        Some(provider) => of_one(&config, used.as_ref(), provider)?,
         None => of_all(context, &config, used.as_ref())?,
     };
     if context.output.is_json() {
@@ -57,13 +62,8 @@ pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, 
 }
 
 /// Lists the models of one provider, or says why that can't be.
-fn of_one(
-    context: &Context<'_>,
-    config: &Resolved,
-    used: Option<&Model>,
-    provider: &str,
-) -> Result<Vec<Row>, Failure> {
-    let asked = Asked::new(context, config, provider, LIST_TIMEOUT)?;
+fn of_one(config: &Resolved, used: Option<&Model>, provider: &str) -> Result<Vec<Row>, Failure> {
+    let asked = Asked::new(config, provider, LIST_TIMEOUT)?;
     let listed = runtime()?.block_on(models::list(&asked.model.endpoint, asked.limit))?;
     if listed.is_empty() {
         return Err(Failure::new(format!("{provider} at {} lists no model", asked.model.endpoint.base_url)));
@@ -77,7 +77,15 @@ fn of_all(context: &Context<'_>, config: &Resolved, used: Option<&Model>) -> Res
     for provider in providers(config, used) {
         let is_set_up = is_set_up(config, used, &provider);
         let limit = if is_set_up { LIST_TIMEOUT } else { PROBE_TIMEOUT };
-        match Asked::new(context, config, &provider, limit) {
+        match Asked::new(config, &provider, limit) {
+            // A workspace can come from anywhere: what it names is not reached unless the person asks for it.
+            Ok(Asked { model: Model { warning: Some(_), endpoint, .. }, .. }) => {
+                let reason = format!(
+                    "the workspace has it at {}; `jp model ls {provider}` asks there",
+                    endpoint.base_url
+                );
+                warn(context, &provider, &reason);
+            }
             Ok(one) => asked.push((provider, is_set_up, one)),
             Err(failure) => warn(context, &provider, &failure.message),
         }
@@ -112,15 +120,9 @@ struct Asked {
 }
 
 impl Asked {
-    fn new(
-        context: &Context<'_>,
-        config: &Resolved,
-        provider: &str,
-        limit: Duration,
-    ) -> Result<Self, Failure> {
+    fn new(config: &Resolved, provider: &str, limit: Duration) -> Result<Self, Failure> {
         let mut model = of_provider(config, provider, "")?;
         model.endpoint.api_key = api_key(config, provider)?;
-        model.warning.iter().for_each(|warning| context.output.warn(warning));
         Ok(Self { model, limit })
     }
 }

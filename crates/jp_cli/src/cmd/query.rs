@@ -38,7 +38,13 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let config = target.config(&query, context)?;
     warn_of_unknown_keys(context, &config);
     // Without a model there is no use in resolving or storing anything.
-    let model = if query.explain { model::configured(&config)? } else { Some(model::choose(&config)?) };
+    let model = match model::choose(&config) {
+        Err(failure) if query.explain => {
+            context.output.warn(&failure.message);
+            model::configured(&config)?
+        }
+        model => Some(model?),
+    };
 
     if let Some(warning) = model.as_ref().and_then(|model| model.warning.as_deref()) {
         context.output.warn(warning);
@@ -75,6 +81,13 @@ struct Asked<'a> {
     stream: Stream,
     /// The conversation, where it has an id.
     id: Option<ConversationId>,
+}
+
+impl Asked<'_> {
+    /// Returns whether the message is in the conversation, to be sent again.
+    fn is_kept(&self) -> bool {
+        self.scratch.is_none()
+    }
 }
 
 /// A conversation that is being written to.

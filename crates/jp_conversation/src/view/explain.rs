@@ -1,4 +1,4 @@
-use jp_resource::Snapshot;
+use jp_resource::{Encoding, Snapshot};
 use jp_tool::StoredBlock;
 use serde::Serialize;
 
@@ -34,6 +34,9 @@ pub struct BlockRow {
     /// Why it is delivered so.
     pub reason: &'static str,
 }
+
+/// About what providers charge for an image, however many bytes it has.
+const IMAGE_TOKENS: u64 = 1500;
 
 /// Returns about how many tokens `bytes` of text are; providers count differently.
 #[must_use]
@@ -109,7 +112,12 @@ fn resource_row(kind: &'static str, snapshot: &Snapshot) -> BlockRow {
     const TAGS: usize = 50;
     let names = [Some(&snapshot.uri), snapshot.name.as_ref(), snapshot.mime_type.as_ref()];
     let around = TAGS + names.into_iter().flatten().map(String::len).sum::<usize>();
-    let tokens = tokens(bytes + around as u64);
+    let is_image = snapshot.mime_type.as_deref().is_some_and(|mime| mime.starts_with("image/"));
+    let tokens =
+        match is_image && snapshot.content.stored().is_some_and(|blob| blob.encoding == Encoding::Binary) {
+            true => IMAGE_TOKENS,
+            false => tokens(bytes + around as u64),
+        };
     BlockRow { uri: Some(snapshot.uri.clone()), tokens, ..row(kind, bytes) }
 }
 

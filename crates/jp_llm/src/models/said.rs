@@ -38,9 +38,28 @@ pub(super) fn gemini_list(list: &Value) -> Vec<Listed> {
     })
 }
 
-/// A list that names models and says nothing of them.
-pub(super) fn ids(list: &Value) -> Vec<Listed> {
-    listed(list, "/data", |model| Some(Listed { name: text(model, "/id")?, facts: Facts::default() }))
+/// OpenAI's list, which says nothing of what a model is for; left out is what answers no conversation.
+pub(super) fn openai_list(list: &Value) -> Vec<Listed> {
+    const OTHERS: [&str; 14] = [
+        "babbage",
+        "dall-e",
+        "davinci",
+        "embedding",
+        "image",
+        "instruct",
+        "moderation",
+        "realtime",
+        "sora",
+        "transcribe",
+        "tts",
+        "whisper",
+        "-audio",
+        "-search",
+    ];
+    listed(list, "/data", |model| {
+        let name = text(model, "/id").filter(|name| !OTHERS.iter().any(|other| name.contains(other)))?;
+        Some(Listed { name, facts: Facts::default() })
+    })
 }
 
 pub(super) fn openrouter_list(list: &Value) -> Vec<Listed> {
@@ -72,7 +91,8 @@ pub(super) fn openrouter_one(answer: &Value) -> Facts {
 
 fn takes_schema(model: &Value) -> Option<bool> {
     let parameters = words(model, "/supported_parameters")?;
-    Some(["structured_outputs", "response_format"].iter().any(|name| parameters.contains(name)))
+    // `response_format` alone is JSON of any shape.
+    Some(parameters.contains(&"structured_outputs"))
 }
 
 fn modalities(model: &Value, pointer: &str) -> Facts {
@@ -83,8 +103,9 @@ fn modalities(model: &Value, pointer: &str) -> Facts {
 
 /// The list of a server of Chat Completions, with what llama.cpp and vLLM add to it.
 pub(super) fn chat_list(list: &Value, properties: Option<&Value>) -> Vec<Listed> {
-    // What llama.cpp says, it says of the one model that it runs.
-    let facts = llamacpp(Some(list), properties);
+    // What llama.cpp says beside the list, it says of the one model that it runs.
+    let is_one = list.pointer("/data").and_then(Value::as_array).is_some_and(|models| models.len() == 1);
+    let facts = if is_one { llamacpp(Some(list), properties) } else { Facts::default() };
     listed(list, "/data", |model| {
         let limit = ["/max_model_len", "/meta/n_ctx_train"].iter().find_map(|name| number(model, name));
         let limits = Facts { context_tokens: limit, ..Facts::default() };
@@ -114,16 +135,10 @@ pub(super) fn ollama_names(list: &Value) -> Vec<String> {
     listed(list, "/models", |model| text(model, "/name"))
 }
 
-/// What Ollama shows of a model: `capabilities`, and its architecture's `context_length`.
+/// What Ollama shows of a model. Its `context_length` is not what the server makes room for.
 pub(super) fn ollama(said: &Value) -> Facts {
     let capabilities = words(said, "/capabilities");
-    let info = said.pointer("/model_info").and_then(Value::as_object);
-    let context = info.and_then(|info| info.iter().find(|(key, _)| key.ends_with(".context_length")));
-    Facts {
-        images: capabilities.map(|capabilities| capabilities.contains(&"vision")),
-        context_tokens: context.and_then(|(_, tokens)| tokens.as_u64()),
-        ..Facts::default()
-    }
+    Facts { images: capabilities.map(|capabilities| capabilities.contains(&"vision")), ..Facts::default() }
 }
 
 fn listed<T>(list: &Value, pointer: &str, read: impl Fn(&Value) -> Option<T>) -> Vec<T> {

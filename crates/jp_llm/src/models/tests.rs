@@ -57,7 +57,7 @@ fn openrouter_says_modalities_parameters_and_limits() {
         (
             r#"{"data":{"architecture":{"input_modalities":["text","image"]},"endpoints":[
                 {"context_length":10,"supported_parameters":["tools"]},
-                {"context_length":30,"supported_parameters":["response_format"]}]}}"#,
+                {"context_length":30,"supported_parameters":["structured_outputs"]}]}}"#,
             r#"{"images":true,"audio":false,"schema":true,"context_tokens":30}"#,
         ),
         ("{}", "{}"),
@@ -70,8 +70,11 @@ fn openrouter_says_modalities_parameters_and_limits() {
 
 #[test]
 fn openai_names_its_models() {
-    let server = serve("/v1/models", r#"{"data":[{"id":"b"},{"id":"a"}]}"#);
-    assert_eq!(lines(&server, "openai"), "b {}\na {}");
+    let server = serve(
+        "/v1/models",
+        r#"{"data":[{"id":"gpt-6"},{"id":"whisper-1"},{"id":"text-embedding-3"},{"id":"o5"}]}"#,
+    );
+    assert_eq!(lines(&server, "openai"), "gpt-6 {}\no5 {}");
     assert_eq!(block_on(ask(&endpoint(&server, "openai", "a"), LIMIT)).unwrap(), Facts::default());
 }
 
@@ -82,7 +85,7 @@ fn ollama_is_asked_about_each_model() {
         ("/api/tags", Reply::json(200, r#"{"models":[{"name":"gemma3:4b"}]}"#)),
         ("/api/show", Reply::json(200, show)),
     ]);
-    assert_eq!(lines(&server, "ollama"), r#"gemma3:4b {"images":true,"context_tokens":8192}"#);
+    assert_eq!(lines(&server, "ollama"), r#"gemma3:4b {"images":true}"#);
     assert_eq!(server.received()[1].body, br#"{"model":"gemma3:4b"}"#);
     let server = serve("/api/show", r#"{"capabilities":["completion","thinking"]}"#);
     let facts = block_on(ask(&endpoint(&server, "ollama", "qwen3"), LIMIT)).unwrap();
@@ -140,4 +143,10 @@ fn what_is_said_first_holds() {
     assert_eq!((facts.images, facts.pdf, facts.context_tokens), (Some(false), Some(true), Some(1)));
     let takes = |model| built_in(Format::OpenAi, model).capabilities().images;
     assert!(takes("gpt-6") && takes("gpt-4o") && !takes("gpt-4") && !takes("gpt-3.5-turbo"));
+}
+
+#[test]
+fn name_of_a_model_leads_nowhere_else() {
+    let names = ["claude-x", "a/b:free", "../../admin", "m?x=1#y", "a b"].map(escaped);
+    assert_eq!(names, ["claude-x", "a/b:free", "admin", "m%3Fx%3D1%23y", "a%20b"]);
 }

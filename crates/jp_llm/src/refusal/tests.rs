@@ -158,10 +158,6 @@ fn what_may_pass_or_is_something_else_is_no_refusal() {
             429,
             r#"{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your organization's rate limit of 40,000 input tokens per minute"}}"#,
         ),
-        (
-            400,
-            r#"{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: 21333 > 4096, which is the maximum allowed number of output tokens for claude-3-opus-20240229"}}"#,
-        ),
         (404, r#"{"error":{"code":404,"message":"File Not Found","type":"not_found_error"}}"#),
         (404, r#"{"detail":"Not Found"}"#),
         (404, "404 page not found"),
@@ -201,4 +197,37 @@ proptest! {
             let _ = of(status, &body);
         }
     }
+}
+
+#[test]
+fn limit_of_the_answer_is_not_that_of_the_request() {
+    for body in [
+        r#"{"error":{"message":"'max_tokens' or 'max_completion_tokens' is too large: 40000. This model's maximum context length is 32768 tokens and your request has 20 input tokens (40000 > 32768 - 20).","type":"BadRequestError"}}"#,
+        r#"{"type":"error","error":{"type":"invalid_request_error","message":"max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for claude-x"}}"#,
+        r#"{"error":{"message":"max_tokens is too large: 5000. This model supports at most 4096 completion tokens, whereas you provided 5000."}}"#,
+    ] {
+        assert_eq!(of(400, body), Some(Refusal::Output), "{body}");
+    }
+    let sum = r#"{"type":"error","error":{"type":"invalid_request_error","message":"input length and `max_tokens` exceed context limit: 143653 + 64000 > 200000"}}"#;
+    assert_eq!(of(400, sum), Some(too_long(207_653, 200_000)));
+}
+
+#[test]
+fn images_that_a_model_does_not_take_are_told() {
+    for (status, body) in [
+        (
+            500,
+            r#"{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj","type":"server_error"}}"#,
+        ),
+        (404, r#"{"error":{"message":"No endpoints found that support image input","code":404}}"#),
+    ] {
+        assert_eq!(of(status, body), Some(Refusal::Images), "{body}");
+    }
+}
+
+#[test]
+fn limit_of_bytes_is_none_of_tokens() {
+    assert_eq!(of(413, "413 Request Entity Too Large"), Some(too_long(None, None)));
+    let size = r#"{"error":{"type":"request_too_large","message":"Maximum request size is 32 MB"}}"#;
+    assert_eq!(of(400, size), Some(too_long(None, None)));
 }

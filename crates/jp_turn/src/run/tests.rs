@@ -67,8 +67,10 @@ fn course_of(provider: &str, reply: Reply, cancel_after: Option<usize>) -> Cours
         Some(pieces) if shown.get() >= pieces => std::task::Poll::Ready(()),
         _ => std::task::Poll::Pending,
     });
-    let outcome =
-        block_on(run(Turn { client: &client, body: &body, model: "llamacpp/m" }, cancel, &mut |event| {
+    let outcome = block_on(run(
+        Turn { client: &client, body: &body, model: "llamacpp/m", check: None },
+        cancel,
+        &mut |event| {
             if let TurnEvent::Delta(Delta::Text(text) | Delta::Reasoning(text)) = &event {
                 course.shown += text;
                 shown.set(shown.get() + 1);
@@ -77,7 +79,8 @@ fn course_of(provider: &str, reply: Reply, cancel_after: Option<usize>) -> Cours
             if let TurnEvent::Record(kind) = event {
                 course.recorded.push(kind);
             }
-        }));
+        },
+    ));
     course.lines.push(format!("= {}", ending(&outcome)));
     course.lines.iter_mut().for_each(|line| *line = line.replace(server.url(), "URL"));
     course
@@ -166,6 +169,22 @@ fn answer_that_is_cut_off_between_two_parts_is_incomplete() {
     insta::assert_snapshot!(course.lines.join("\n"), @r#"
     Reasoning("hm")
     {"type":"chat_response","reasoning":"hm","metadata":{"signature":"s","model":"llamacpp/m"},"incomplete":"connection lost: it ended before it was complete"}
+    = failed to read the answer of anthropic at URL
+    "#);
+}
+
+#[test]
+fn answer_that_is_cut_off_after_a_call_is_incomplete_and_leaves_the_call_out() {
+    let events = [
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"1","name":"read","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+    ];
+    let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let course = course_of("anthropic", Reply::stream(&stream), None);
+    insta::assert_snapshot!(course.lines.join("\n"), @r#"
+    Notice(The answer was cut off: its call of the tool `read` is left out.)
+    {"type":"chat_response","message":"","incomplete":"connection lost: it ended before it was complete"}
     = failed to read the answer of anthropic at URL
     "#);
 }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use jp_conversation::{Event, EventKind, ResponseContent, Usage, view};
-use jp_llm::{Body, Client, Format, Note, Request, models::Facts};
+use jp_llm::{Body, Client, Format, Note, Request, anthropic, models::Facts};
 use jp_storage::{Pending, Writer};
 use jp_turn::{Delta, Outcome, Turn, TurnEvent};
 use serde_json::{Value, json};
@@ -26,11 +26,26 @@ pub(super) fn run(
     let schema = super::newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
     let schema = schema.map(Schema::of_message).transpose()?;
     let thread = view::thread(&asked.stream);
-    let facts = runtime.block_on(facts::facts(model, asked.context, &thread));
-    let pending = recording.as_mut().map(|recording| std::mem::take(&mut recording.pending));
-    let encode = || encode(asked, &thread, Some(model), facts);
-    let (body, notes) = beside(pending.unwrap_or_default(), encode)?;
     let interrupt = asked.context.interrupt();
+    let pending = recording.as_mut().map(|recording| std::mem::take(&mut recording.pending));
+    let prepare = || {
+        let facts = runtime.block_on(async {
+            tokio::select! {
+                () = interrupt.wait() => Err(Failure::interrupted()),
+                facts = facts::facts(model, asked.context, &thread) => Ok(facts),
+            }
+        })?;
+        if let Some(limit) = facts.context_tokens {
+            warn_of_length(asked.context, tokens(&view::explain(&thread)), limit);
+        }
+        encode(asked, &thread, Some(model), facts)
+    };
+    let (body, notes) = match beside(pending.unwrap_or_default(), prepare) {
+        Err(failure) if failure.code == Code::Interrupted => {
+            return Err(kept_message(failure, recording.is_some()));
+        }
+        prepared => prepared?,
+    };
     if let Err(failure) = interrupt.check() {
         return Err(kept_message(failure, recording.is_some()));
     }
@@ -50,7 +65,8 @@ pub(super) fn run(
     };
     let outcome = runtime.block_on(async {
         let client = Client::new(model.endpoint.clone())?;
-        let turn = Turn { client: &client, body: &body, model: &model.label };
+        let fault = |answer: &str| schema.as_ref()?.check(answer).err();
+        let turn = Turn { client: &client, body: &body, model: &model.label, check: Some(&fault) };
         Ok::<_, Failure>(jp_turn::run(turn, interrupt.wait(), &mut |event| keeper.take(event)).await)
     })?;
     keeper.end_line()?;
@@ -94,7 +110,7 @@ pub(super) fn encode(
     let cache_key = asked.id.map(|id| format!("jp-{id}"));
     let request = Request {
         system,
-        max_output: model.and_then(|model| model.configured.max_output_tokens),
+        max_output: max_output(model, facts),
         context: model.and_then(|model| model.configured.context_tokens),
         cache_key: cache_key.as_deref(),
         capabilities: facts.capabilities(),
@@ -102,6 +118,27 @@ pub(super) fn encode(
     };
     let mut contents = contents(thread, asked);
     Ok(Body::new(|out| format.encode(&request, &mut contents, out))?)
+}
+
+/// Returns about how many tokens a request has.
+pub(super) fn tokens(turns: &[view::TurnRow]) -> u64 {
+    turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum()
+}
+
+/// Says that a request is likely to be refused, or cut by the server.
+pub(super) fn warn_of_length(context: &Context<'_>, tokens: u64, limit: u64) {
+    if tokens > limit {
+        let [tokens, limit] = [tokens, limit].map(size::thousands);
+        context.output.warn(&format!("the request has about {tokens} tokens, and the model takes {limit}"));
+    }
+}
+
+/// Returns how long the answer may be: as configured, else the provider decides. Anthropic wants a limit, and none
+/// beyond the model's own.
+fn max_output(model: Option<&Model>, facts: Facts) -> Option<u64> {
+    let Model { endpoint, configured, .. } = model?;
+    let own = facts.max_output_tokens.map(|own| own.min(anthropic::DEFAULT_MAX_TOKENS));
+    configured.max_output_tokens.or(own.filter(|_| endpoint.format == Format::Anthropic))
 }
 
 /// Returns a body's bytes.
@@ -216,11 +253,13 @@ fn finish(
         return Ok(code);
     };
     failure.code = code;
-    if has_answer && id.is_some() {
-        return Err(failure
-            .with_hint("what arrived of the answer is kept: `jp query \"Go on.\"` goes on from there, `jp query` without words asks again."));
-    }
-    Err(kept_message(failure, id.is_some()))
+    Err(match (id.is_some() && has_answer, incomplete(kept)) {
+        (false, _) => kept_message(failure, id.is_some()),
+        (true, None) => failure.with_hint("the answer is kept: `jp query \"…\"` goes on from there."),
+        (true, Some(_)) => failure.with_hint(
+            "what arrived of the answer is kept: `jp query \"Go on.\"` goes on from there, `jp query` without words asks again.",
+        ),
+    })
 }
 
 /// Says that the message is not lost.
@@ -235,8 +274,8 @@ fn kept_message(failure: Failure, is_kept: bool) -> Failure {
 /// Reads the answer as the document that was asked for.
 fn read_structured(schema: &Schema, kept: &[EventKind]) -> Result<Value, Failure> {
     schema.check(&answer(kept)).map_err(|fault| match incomplete(kept) {
-        Some(reason) => Failure::new(format!("the answer was cut off, {reason}: {fault}")),
-        None => Failure::new(fault),
+        Some(reason) if reason != fault => Failure::new(format!("the answer was cut off, {reason}: {fault}")),
+        _ => Failure::new(fault),
     })
 }
 

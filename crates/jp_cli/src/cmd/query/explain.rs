@@ -1,7 +1,8 @@
 //! `jp query --explain`: what would be sent, and nothing is.
 
-use jp_conversation::view::{self, TurnRow};
+use jp_conversation::view::{self, Message, TurnRow};
 use jp_llm::{Format, Note, models};
+use jp_resource::Snapshot;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -25,14 +26,15 @@ struct Explanation {
 
 pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Failure> {
     let thread = view::thread(&asked.stream);
-    let turns = view::explain(&thread);
-    let tokens: u64 = turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum();
-    let cached = cached_prefix_tokens(&turns);
     let facts = match model {
         Some(model) => answer::runtime()?.block_on(facts::facts(model, asked.context, &thread)),
         None => models::built_in(Format::Chat, ""),
     };
     let (body, notes) = answer::encode(asked, &thread, model, facts)?;
+    let mut turns = view::explain(&thread);
+    notes.iter().for_each(|note| mark(note, &thread, &mut turns));
+    let tokens = answer::tokens(&turns);
+    let cached = cached_prefix_tokens(&turns);
     let output = asked.context.output;
     notes.iter().for_each(|note| output.warn(&note.to_string()));
     if output.is_json() {
@@ -64,9 +66,28 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     ))?;
     if let Some(limit) = facts.context_tokens {
         output.line(&format!("the model takes {} tokens", size::thousands(limit)))?;
+        answer::warn_of_length(asked.context, tokens, limit);
     }
     output.status("Nothing was sent, and nothing was stored.");
     Ok(Code::Done)
+}
+
+/// Says of a block that a note goes in its place.
+fn mark(note: &Note, thread: &view::Thread<'_>, turns: &mut [TurnRow]) {
+    let uri = |snapshot: &Snapshot| (snapshot.label() == note.subject).then(|| snapshot.uri.clone());
+    let uri =
+        thread.messages.iter().filter(|message| message.turn() == note.turn).find_map(
+            |message| match message {
+                Message::User { request, .. } => request.resources.iter().find_map(uri),
+                _ => None,
+            },
+        );
+    let uri = uri.unwrap_or_else(|| note.subject.clone());
+    let rows = turns.iter_mut().filter(|row| row.turn == note.turn).flat_map(|row| &mut row.blocks);
+    for block in rows.filter(|block| note.bytes.is_some() && block.uri.as_ref() == Some(&uri)) {
+        block.tokens = view::tokens(note.to_string().len() as u64);
+        (block.delivery, block.reason) = ("note", "the model does not take it");
+    }
 }
 
 /// Counts what stands before the newest turn: the last request ended there or later.

@@ -17,7 +17,7 @@ use jp_llm::{
 use serde::{Deserialize, Serialize};
 
 use super::model::Model;
-use crate::{error::chain, workspace::Context};
+use crate::{error::chain, output::without_credentials, workspace::Context};
 
 /// How long a server elsewhere may take to say what one model takes.
 const ASK_TIMEOUT: Duration = Duration::from_secs(3);
@@ -31,15 +31,16 @@ const FRESH: SignedDuration = SignedDuration::from_hours(24);
 pub(super) async fn facts(model: &Model, context: &Context<'_>, thread: &Thread<'_>) -> Facts {
     let Model { endpoint, configured, .. } = model;
     let is_needed = thread.has_binaries() || thread.has_schema();
-    let said = match is_needed && models::says_what_it_takes(endpoint) {
-        true => said(endpoint, context).await,
-        false => Facts::default(),
+    let said = match (models::says_what_it_takes(endpoint), is_needed) {
+        (true, true) => said(endpoint, context).await,
+        (true, false) => Remembered::read(&path(context)).find(endpoint),
+        (false, _) => Facts::default(),
     };
     configured.or(said).or(models::built_in(endpoint.format, &endpoint.model))
 }
 
 async fn said(endpoint: &Endpoint, context: &Context<'_>) -> Facts {
-    let path = context.environment.cache.join("models.json");
+    let path = path(context);
     let mut remembered = Remembered::read(&path);
     let (key, now) = (key(endpoint), context.now());
     let is_here = endpoint.base_url.is_loopback();
@@ -50,20 +51,47 @@ async fn said(endpoint: &Endpoint, context: &Context<'_>) -> Facts {
     let limit = if is_here && endpoint.provider == "llamacpp" { PROBE_TIMEOUT } else { ASK_TIMEOUT };
     match models::ask(endpoint, limit).await {
         Ok(facts) => {
+            // What it does not say this time still holds.
+            let facts = earlier.map_or(facts, |said| facts.or(said.facts));
+            if let Some(said) = earlier {
+                tell_of_change(endpoint, said.facts, facts, context);
+            }
             if earlier.is_none_or(|said| !is_here || said.facts != facts) && !context.global.no_persist {
                 remembered.0.insert(key, Said { at: now, facts });
-                remembered.write(&path);
+                remembered.write(&path, context);
             }
             facts
         }
         Err(error) => {
-            let known = if earlier.is_some() { "what it said last" } else { "what is usual" };
+            let known = if earlier.is_some() { "what it said last holds" } else { "the usual is assumed" };
             let (server, error) = (&endpoint.provider, chain(&error));
-            context
-                .output
-                .detail(&format!("{server} did not say what the model takes ({error}): {known} holds"));
-            earlier.map(|said| said.facts).unwrap_or_default()
+            let status = format!("{server} did not say what the model takes ({error}): {known}");
+            context.output.status(&without_credentials(&status));
+            let facts = earlier.map(|said| said.facts).unwrap_or_default();
+            if !is_here && !context.global.no_persist {
+                // What is assumed now is assumed for as long, so that the history stays as it was sent.
+                remembered.0.insert(key, Said { at: now, facts });
+                remembered.write(&path, context);
+            }
+            facts
         }
+    }
+}
+
+/// Says that attachments of earlier messages are sent in another form now.
+fn tell_of_change(endpoint: &Endpoint, before: Facts, now: Facts, context: &Context<'_>) {
+    let changes = [
+        ("images", before.images, now.images),
+        ("PDF", before.pdf, now.pdf),
+        ("audio", before.audio, now.audio),
+        ("schemas", before.schema, now.schema),
+    ];
+    for (what, _, takes) in changes.into_iter().filter(|(_, before, now)| before.is_some() && before != now) {
+        let takes = if takes == Some(true) { "takes" } else { "no longer takes" };
+        context.output.warn(&format!(
+            "{}/{} {takes} {what} now: what the history holds of them is sent in another form",
+            endpoint.provider, endpoint.model
+        ));
     }
 }
 
@@ -78,8 +106,12 @@ struct Said {
     facts: Facts,
 }
 
+fn path(context: &Context<'_>) -> PathBuf {
+    context.environment.cache.join("models.json")
+}
+
 fn key(endpoint: &Endpoint) -> String {
-    format!("{} {}", endpoint.base_url, endpoint.model)
+    format!("{} {} {}", endpoint.provider, endpoint.base_url, endpoint.model)
 }
 
 impl Remembered {
@@ -88,8 +120,12 @@ impl Remembered {
         fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
     }
 
+    fn find(&self, endpoint: &Endpoint) -> Facts {
+        self.0.get(&key(endpoint)).map(|said| said.facts).unwrap_or_default()
+    }
+
     /// Writes the file; where that fails the server is asked again.
-    fn write(&self, path: &PathBuf) {
+    fn write(&self, path: &Path, context: &Context<'_>) {
         let write = || -> std::io::Result<()> {
             let directory = path.parent().ok_or(std::io::ErrorKind::NotFound)?;
             fs::create_dir_all(directory)?;
@@ -98,6 +134,10 @@ impl Remembered {
             file.persist(path)?;
             Ok(())
         };
-        _ = write();
+        if let Err(error) = write() {
+            context
+                .output
+                .detail(&format!("what the provider said of its model was not remembered: {error}"));
+        }
     }
 }

@@ -53,7 +53,9 @@ pub(crate) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
 pub(crate) fn of_provider(config: &Resolved, provider: &str, name: &str) -> Result<Model, Failure> {
     let base_url = settings(config, provider).base_url;
     let base_url = base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
-        Failure::new(format!("nothing is known of the provider `{provider}`, of which `{name}` should be"))
+        let of_which =
+            if name.is_empty() { String::new() } else { format!(" of the model `{provider}/{name}`") };
+        Failure::new(format!("nothing is known of the provider `{provider}`{of_which}"))
             .with_hint(format!(
                 "set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."
             ))
@@ -115,6 +117,12 @@ fn check_workspace(
         return Err(Failure::new(format!("{key} in {path} is not run: a workspace can come from anywhere"))
             .with_hint(own));
     }
+    let variable = settings.api_key_env.as_deref().filter(|variable| !variable.ends_with("_API_KEY"));
+    if let (Some(path), Some(variable)) = (by_workspace("api_key_env"), variable) {
+        let key = key("api_key_env");
+        let reason = "a workspace can come from anywhere, and may name no secret but an API key (…_API_KEY)";
+        return Err(Failure::new(format!("{key} in {path} names {variable}: {reason}")).with_hint(own));
+    }
     let Some(path) = by_workspace("base_url").filter(|_| settings.base_url.is_some()) else {
         return Ok(None);
     };
@@ -153,6 +161,9 @@ pub(crate) fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret
     let Some(variable) = settings.api_key_env.as_deref().or(usual) else { return Ok(None) };
     let key = std::env::var(variable).ok().filter(|key| !key.trim().is_empty());
     match key {
+        Some(key) if key.trim().contains(|c: char| !c.is_ascii_graphic()) => Err(Failure::new(format!(
+            "the API key of {provider} in {variable} can't be one: it has a space, a line break or another character that no key has"
+        ))),
         Some(key) => Ok(Some(Secret::new(key.trim()))),
         // A server of one's own may want none.
         None if settings.api_key_env.is_none() && settings.base_url.is_some() => Ok(None),

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     error::{Failure, chain},
+    output::quoted,
     size,
 };
 
@@ -19,7 +20,9 @@ use crate::{
 pub(super) fn failure(error: &Error, asked: &Asked<'_>, model: &Model) -> Failure {
     match error.refusal() {
         Some(Refusal::Key) => wrong_key(error, asked, model),
-        Some(Refusal::Model) => unknown_model(error, model),
+        Some(Refusal::Model) => unknown_model(error, asked, model),
+        Some(Refusal::Images) => no_images(error, model),
+        Some(Refusal::Output) => too_much_output(error, model),
         Some(Refusal::TooLong { tokens, limit }) => too_long(error, (*tokens, *limit), asked, model),
         None => other(error),
     }
@@ -38,16 +41,34 @@ fn wrong_key(error: &Error, asked: &Asked<'_>, model: &Model) -> Failure {
     }
 }
 
-fn unknown_model(error: &Error, model: &Model) -> Failure {
+/// Returns the key of a setting that the person has for a model.
+fn setting(model: &Model, name: &str) -> String {
+    let (provider, model) = (&model.endpoint.provider, &model.endpoint.model);
+    format!("providers.llm.{provider}.models.\"{model}\".{name}")
+}
+
+fn no_images(error: &Error, model: &Model) -> Failure {
+    let setting = setting(model, "images");
+    Failure::new(format!("{} takes no images: {}", model.label, words(error)))
+        .with_hint(format!("with {setting} = false it is told of them instead of shown them."))
+        .with_hint("`jp model ls` shows which models take images.")
+}
+
+fn too_much_output(error: &Error, model: &Model) -> Failure {
+    let setting = setting(model, "max_output_tokens");
+    Failure::new(format!("{} does not give so long an answer: {}", model.label, words(error)))
+        .with_hint(format!("set {setting} to what it gives at most."))
+}
+
+fn unknown_model(error: &Error, asked: &Asked<'_>, model: &Model) -> Failure {
     let name = &model.endpoint.model;
     let failure = Failure::new(format!("{} has no model `{name}`: {}", server(model), words(error)));
     let failure = match model.endpoint.format {
         Format::Ollama => failure.with_hint(format!("`ollama pull {name}` fetches it.")),
         _ => failure,
     };
-    failure.with_hint(
-        "`jp model ls` lists what there is; `jp query --model PROVIDER/NAME` without words asks another.",
-    )
+    let failure = failure.with_hint("`jp model ls` lists what there is.");
+    ask_another(failure, asked, "`jp query --model PROVIDER/NAME` without words asks another.")
 }
 
 fn too_long(
@@ -70,9 +91,19 @@ fn too_long(
         format!("the request is too long for {}: {figures}{}", model.label, lines.collect::<String>());
     let mut failure = Failure::new(message);
     let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
-    failure.hints.extend(parts.first().map(|part| part.advice(newest)));
+    let kept = asked.is_kept().then(|| parts.first().map(|part| part.advice(newest)));
+    failure.hints.extend(kept.flatten());
     failure.hints.extend(more_room(model).map(str::to_owned));
-    failure.with_hint("`jp query --model PROVIDER/NAME` without words asks a model that takes more.")
+    ask_another(
+        failure,
+        asked,
+        "`jp query --model PROVIDER/NAME` without words asks a model that takes more.",
+    )
+}
+
+/// Adds a hint that holds where the message is kept.
+fn ask_another(failure: Failure, asked: &Asked<'_>, hint: &str) -> Failure {
+    if asked.is_kept() { failure.with_hint(hint) } else { failure }
 }
 
 /// A part of a request.
@@ -117,8 +148,8 @@ impl<'a> Part<'a> {
     fn advice(&self, newest: usize) -> String {
         let Self { name, turn, .. } = self;
         let keep_out = match self.declared {
-            Some(declared) => format!("`jp attachment rm {declared}`"),
-            None => format!("`--attach '!{name}'`"),
+            Some(declared) => format!("`jp attachment rm {}`", quoted(&one_line(declared))),
+            None => format!("`--attach {}`", quoted(&format!("!{name}"))),
         };
         match (self.is_attached, newest - turn) {
             (true, 0) => format!(

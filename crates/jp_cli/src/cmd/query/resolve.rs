@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     error::{Failure, chain},
+    output::quoted,
     workspace::Context,
 };
 
@@ -148,8 +149,7 @@ impl Earlier<'_> {
         if failed.is_empty() {
             return failure;
         }
-        let quote = |declaration: &String| format!("'{}'", declaration.replace('\'', r"'\''"));
-        let quoted = failed.iter().map(quote).collect::<Vec<_>>().join(" ");
+        let quoted = failed.iter().map(|declaration| quoted(declaration)).collect::<Vec<_>>().join(" ");
         let advice = if self.is_new {
             format!(
                 "conversation.attachments of the configuration names {quoted}; `jp config show` says where."

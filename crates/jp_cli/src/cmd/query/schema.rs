@@ -5,7 +5,7 @@ use std::{error::Error, fs};
 use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
 use serde_json::{Map, Value};
 
-use crate::{error::Failure, workspace::Context};
+use crate::{error::Failure, size, workspace::Context};
 
 /// A schema, ready to check answers.
 pub(super) struct Schema {
@@ -16,6 +16,8 @@ pub(super) struct Schema {
 /// What the schema is called where the library wants a URL; references are relative to it.
 const LOCATION: &str = "jp:///schema.json";
 const ROOT: &str = "jp:///";
+/// More takes seconds to check, and no provider takes it.
+const MAX_BYTES: usize = 128_000;
 
 /// Reads what `--schema` was given: a JSON Schema object, or `@` and the file that holds one.
 pub(super) fn given(argument: &str, context: &Context<'_>) -> Result<Map<String, Value>, Failure> {
@@ -33,6 +35,13 @@ pub(super) fn given(argument: &str, context: &Context<'_>) -> Result<Map<String,
     };
     let example = r#"a schema is an object, such as '{"type": "object", "properties": {"title": {"type": "string"}}}'."#;
     let file = "`--schema @FILE` reads it from a file.";
+    if text.len() > MAX_BYTES {
+        return Err(unusable(format!(
+            "{what} has {}, and {} fit",
+            size::bytes(text.len() as u64),
+            size::bytes(MAX_BYTES as u64)
+        )));
+    }
     let document = serde_json::from_str(&text).map_err(|error| {
         unusable(format!("{what} is no JSON: {error}")).with_hint(example).with_hint(file)
     })?;
