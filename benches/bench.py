@@ -187,6 +187,8 @@ def request(jp, base, runs):
     twins = {size: twin(base, listener, size) for size in (1_000_000, 20_000_000)}
     print("building the request, median:", flush=True)
     subprocess.run([*EXAMPLE, "build", twins[1_000_000]], check=True, cwd=HERE.parent)
+    for root in twins.values():
+        subprocess.run([*EXAMPLE, "memory", root], check=True, cwd=HERE.parent)
 
     empty = twin(base, listener, None)
     wire(jp, listener, empty, twins, max(runs, 3) * 7)

@@ -1,7 +1,8 @@
 //! Writes a twin of a real conversation, and measures how long it takes to build a request from it.
 //!
 //! `request_bench write DIRECTORY BYTES` makes DIRECTORY a workspace with one conversation of 692 events and BYTES
-//! bytes of history; `request_bench build DIRECTORY` reads it and builds the request in all six formats.
+//! bytes of history; `request_bench build DIRECTORY` reads it and builds the request in all six formats;
+//! `request_bench memory DIRECTORY` reads it and builds one request, once, for what that adds to the process's peak.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program to run by hand")]
 
@@ -45,7 +46,8 @@ fn main() {
     match arguments[..] {
         ["write", directory, bytes] => write(&open(directory), bytes.parse().unwrap()),
         ["build", directory] => build(&open(directory)),
-        _ => println!("usage: request_bench write DIRECTORY BYTES | build DIRECTORY"),
+        ["memory", directory] => memory(&open(directory)),
+        _ => println!("usage: request_bench write DIRECTORY BYTES | build DIRECTORY | memory DIRECTORY"),
     }
 }
 
@@ -179,6 +181,24 @@ fn build(store: &Store) {
         let name = format!("{format:?}");
         println!("{name:>24} {times}  ({} bytes, {blobs} of the texts from blobs)", body.len());
     }
+}
+
+fn memory(store: &Store) {
+    let located = store.list().unwrap().pop().unwrap();
+    let mut stream = store.read(&located).unwrap().stream;
+    stream.push(Event::new(Timestamp::now(), EventKind::ChatRequest(ChatRequest::new("And now?"))));
+    let before = peak_kilobytes();
+    let body = encode(store, &stream, Format::Anthropic);
+    let added = (peak_kilobytes() - before) as f64 / 1000.0;
+    let ratio = added * 1e6 / body.len() as f64;
+    println!("building it adds {added:.1} MB to the peak of the process, {ratio:.2} x the request");
+}
+
+/// Reads the peak of resident memory, where the system tells.
+fn peak_kilobytes() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
 /// Builds a request as a query does.
