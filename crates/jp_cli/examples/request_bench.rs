@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program to run by hand")]
 
-use std::{collections::HashMap, error::Error, fs, path::Path, time::Instant};
+use std::{error::Error, fs, path::Path, sync::Arc, time::Instant};
 
 use jiff::Timestamp;
 use jp_conversation::{
@@ -204,7 +204,7 @@ fn peak_kilobytes() -> u64 {
 /// Builds a request as a query does.
 fn encode(store: &Store, stream: &Stream, format: Format) -> Body {
     let thread = view::thread(stream);
-    let mut contents = Ahead(store.blobs().read_ahead(thread.blobs(), HashMap::new()));
+    let mut contents = Ahead(store.blobs().read_ahead(thread.blobs(), Arc::default()));
     let request = Request { system: Some("You pair."), ..Request::new(MODEL, &thread) };
     Body::new(|out| format.encode(&request, &mut contents, out)).unwrap().0
 }

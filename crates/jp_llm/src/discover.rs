@@ -55,16 +55,7 @@ mod tests {
     use super::*;
     use crate::testing::{Reply, Server, block_on, unused_url};
 
-    fn llamacpp(capabilities: &str, properties: &str) -> Server {
-        let models =
-            format!(r#"{{"models":[{{"capabilities":[{capabilities}]}}],"data":[{{"id":"qwen3"}}]}}"#);
-        Server::routed(vec![
-            ("/v1/models", Reply::json(200, &models)),
-            ("/props", Reply::json(200, properties)),
-        ])
-    }
-
-    fn ollama(models: &str) -> Server {
+    fn listing(models: &str) -> Server {
         Server::routed(vec![("/v1/models", Reply::json(200, models))])
     }
 
@@ -78,9 +69,9 @@ mod tests {
 
     #[test]
     fn first_server_with_a_model_is_found() {
-        let llamacpp = llamacpp("", "{}");
-        let ollama_server = ollama(r#"{"data":[{"id":"gemma3"},{"id":"other"}]}"#);
-        let empty = ollama(r#"{"data":null}"#);
+        let llamacpp = listing(r#"{"data":[{"id":"qwen3"}]}"#);
+        let ollama_server = listing(r#"{"data":[{"id":"gemma3"},{"id":"other"}]}"#);
+        let empty = listing(r#"{"data":null}"#);
         let expect = |provider: &str, model: &str| Some((provider.to_owned(), model.to_owned()));
         assert_eq!(found(llamacpp.url(), ollama_server.url()), expect("llamacpp", "qwen3"));
         assert_eq!(found(&unused_url(), ollama_server.url()), expect("ollama", "gemma3"));
@@ -90,7 +81,7 @@ mod tests {
     #[test]
     fn server_that_hangs_delays_but_does_not_hide_the_other() {
         let hanging = Server::new(vec![Reply::hang()]);
-        let ollama = ollama(r#"{"data":[{"id":"gemma3"}]}"#);
+        let ollama = listing(r#"{"data":[{"id":"gemma3"}]}"#);
         assert_eq!(found(hanging.url(), ollama.url()), Some(("ollama".to_owned(), "gemma3".to_owned())));
     }
 }

@@ -7,10 +7,12 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program to run by hand")]
 
 use std::{
-    collections::HashMap,
     fs,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -63,7 +65,7 @@ fn read(blobs: &Blobs) {
 
     let start = Instant::now();
     let mut bytes = 0;
-    for content in blobs.read_ahead(refs, HashMap::new()) {
+    for content in blobs.read_ahead(refs, Arc::default()) {
         bytes += content.unwrap().as_bytes().len();
     }
     report("read", start.elapsed());

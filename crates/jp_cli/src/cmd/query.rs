@@ -17,7 +17,7 @@ mod schema;
 pub(crate) mod trust;
 mod watched;
 
-use std::{borrow::Cow, collections::HashMap, path::PathBuf};
+use std::{borrow::Cow, collections::HashMap, path::PathBuf, sync::Arc};
 
 use jp_config::Resolved;
 use jp_conversation::{Event, Stream};
@@ -53,7 +53,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let scratch = if persists { None } else { Some(Scratch::new()?) };
     let store = target.store(context);
     let mut prepared = prepare::prepare(&query, context, &target, &config, message, scratch.as_ref())?;
-    let files = std::mem::take(&mut prepared.files);
+    let files = Arc::new(std::mem::take(&mut prepared.files));
     let (stream, id, mut recording) = if persists {
         let (stream, recording) = record(context, target, prepared)?;
         (stream, Some(recording.writer.id()), Some(recording))
@@ -77,7 +77,7 @@ struct Asked<'a> {
     /// Where the content is of a query that stores nothing.
     scratch: Option<&'a Scratch>,
     /// Files that hold content of the request as it is.
-    files: HashMap<Checksum, PathBuf>,
+    files: Arc<HashMap<Checksum, PathBuf>>,
     stream: Stream,
     /// The conversation, where it has an id.
     id: Option<ConversationId>,

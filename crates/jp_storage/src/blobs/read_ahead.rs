@@ -30,7 +30,7 @@ impl Blobs {
     pub fn read_ahead(
         &self,
         blobs: impl IntoIterator<Item = BlobRef>,
-        copies: HashMap<Checksum, PathBuf>,
+        copies: Arc<HashMap<Checksum, PathBuf>>,
     ) -> ReadAhead {
         let shared = Arc::new(Shared {
             store: self.clone(),
@@ -87,7 +87,7 @@ const RUN_BYTES: u64 = 64 << 10;
 #[derive(Debug)]
 struct Shared {
     store: Blobs,
-    copies: HashMap<Checksum, PathBuf>,
+    copies: Arc<HashMap<Checksum, PathBuf>>,
     blobs: Vec<BlobRef>,
     state: Mutex<State>,
     /// Workers wait here while enough is read.
@@ -226,7 +226,7 @@ mod tests {
         let (_directory, blobs, mut refs) = store((0..500).map(|number| vec![number as u8; number * 40]));
         refs.reverse();
         refs.extend_from_within(..10);
-        let mut reading = blobs.read_ahead(refs.clone(), HashMap::new());
+        let mut reading = blobs.read_ahead(refs.clone(), Arc::default());
         assert_eq!(reading.len(), 510);
         for blob in &refs {
             assert_eq!(Checksum::of(reading.next().unwrap().unwrap().as_bytes()), blob.checksum);
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn what_is_read_ahead_is_bounded() {
         let (_directory, blobs, refs) = store((0..12).map(|number| vec![number; 3 << 20]));
-        let mut reading = blobs.read_ahead(refs, HashMap::new());
+        let mut reading = blobs.read_ahead(refs, Arc::default());
         let mut count = 0;
         while let Some(content) = reading.next() {
             assert_eq!(content.unwrap().into_bytes(), vec![count; 3 << 20]);
@@ -261,11 +261,11 @@ mod tests {
             refs.iter().enumerate().map(|(index, blob)| (blob.checksum, path(index))).collect()
         };
         for changed in [&[9; 100][..], b"shorter", b""] {
-            let read = blobs.read_ahead(refs.clone(), copies(changed));
+            let read = blobs.read_ahead(refs.clone(), Arc::new(copies(changed)));
             let read: Vec<_> = read.map(|content| Checksum::of(content.unwrap().as_bytes())).collect();
             assert_eq!(read, refs.iter().map(|blob| blob.checksum).collect::<Vec<_>>());
         }
-        let copies = copies(b"");
+        let copies = Arc::new(copies(b""));
         refs.iter().for_each(|blob| std::fs::remove_file(blobs.path(&blob.checksum)).unwrap());
         let failed: Vec<usize> = blobs
             .read_ahead(refs, copies)
@@ -280,7 +280,7 @@ mod tests {
         let (_directory, blobs, refs) = store((0..20).map(|number| vec![number; 100]));
         std::fs::remove_file(blobs.path(&refs[7].checksum)).unwrap();
         let failed: Vec<bool> =
-            blobs.read_ahead(refs, HashMap::new()).map(|content| content.is_err()).collect();
+            blobs.read_ahead(refs, Arc::default()).map(|content| content.is_err()).collect();
         assert_eq!(failed, (0..20).map(|number| number == 7).collect::<Vec<_>>());
     }
 
@@ -288,14 +288,14 @@ mod tests {
     fn recorded_size_beyond_reason_is_only_an_error() {
         let (_directory, blobs, mut refs) = store((0..20).map(|number| vec![number; 100]));
         refs.iter_mut().for_each(|blob| blob.size = u64::MAX);
-        assert!(blobs.read_ahead(refs, HashMap::new()).all(|content| content.is_err()));
+        assert!(blobs.read_ahead(refs, Arc::default()).all(|content| content.is_err()));
     }
 
     #[test]
     fn dropping_stops_the_workers() {
         let (_directory, blobs, refs) = store((0..8).map(|number| vec![number; 3 << 20]));
         for taken in 0..4 {
-            let mut reading = blobs.read_ahead(refs.clone(), HashMap::new());
+            let mut reading = blobs.read_ahead(refs.clone(), Arc::default());
             assert_eq!(reading.by_ref().take(taken).count(), taken);
             drop(reading);
         }
@@ -303,6 +303,6 @@ mod tests {
 
     #[test]
     fn nothing_asked_for_is_nothing() {
-        assert!(Blobs::open("/nonexistent").read_ahead([], HashMap::new()).next().is_none());
+        assert!(Blobs::open("/nonexistent").read_ahead([], Arc::default()).next().is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! Where a request takes stored content from.
 
-use std::{collections::VecDeque, error::Error};
+use std::{collections::VecDeque, error::Error, sync::Arc};
 
 use jp_conversation::view::Thread;
 use jp_llm::Contents;
@@ -42,7 +42,7 @@ pub(super) fn contents(thread: &Thread<'_>, asked: &Asked<'_>) -> Ahead {
     // What only the scratch store has can't be read ahead from the other.
     let expected = if scratch.is_some() { Vec::new() } else { thread.blobs() };
     Ahead {
-        ahead: store.blobs().read_ahead(expected.clone(), asked.files.clone()),
+        ahead: store.blobs().read_ahead(expected.clone(), Arc::clone(&asked.files)),
         expected: expected.into(),
         stores: scratch.into_iter().chain([store.blobs().clone()]).collect(),
     }
