@@ -1,9 +1,13 @@
 use std::{
+    borrow::Cow,
     collections::BTreeSet,
     io::{self, Write},
 };
 
-use jp_conversation::{ToolCallRequest, view};
+use jp_conversation::{
+    ToolCallRequest,
+    view::{self, Message, Thread},
+};
 use jp_resource::Snapshot;
 use jp_tool::StoredBlock;
 use serde::Serialize;
@@ -72,6 +76,8 @@ struct Head<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<ToolChoice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     system: Option<[SystemBlock<'a>; 1]>,
 }
 
@@ -91,9 +97,14 @@ struct WireTool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     description: &'a str,
-    input_schema: &'a Map<String, Value>,
+    input_schema: Cow<'a, Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
+}
+
+#[derive(Serialize)]
+struct ToolChoice {
+    r#type: &'static str,
 }
 
 #[derive(Serialize)]
@@ -130,6 +141,10 @@ impl<'a> Head<'a> {
         let system = request.system.filter(|system| !is_blank(system));
         let system = system.map(|text| [SystemBlock { r#type: "text", text, cache_control: EPHEMERAL }]);
         let mut tools: Vec<_> = request.tools.iter().map(WireTool::from).collect();
+        let tool_choice = (tools.is_empty() && calls_tools(request.thread)).then(|| {
+            tools.push(WireTool::none());
+            ToolChoice { r#type: "none" }
+        });
         if let (None, Some(tool)) = (&system, tools.last_mut()) {
             tool.cache_control = Some(EPHEMERAL);
         }
@@ -139,6 +154,7 @@ impl<'a> Head<'a> {
             stream: true,
             output_config: schema.map(|schema| OutputConfig { format: format(schema) }),
             tools,
+            tool_choice,
             system,
         }
     }
@@ -157,10 +173,28 @@ impl<'a> Head<'a> {
     }
 }
 
+/// Returns whether a tool was called anywhere.
+fn calls_tools(thread: &Thread<'_>) -> bool {
+    thread.messages.iter().any(|message| matches!(message, Message::Tool { .. }))
+}
+
+impl WireTool<'_> {
+    /// Makes a tool that can't be called: the API refuses calls in the history of a request without tools.
+    fn none() -> Self {
+        let schema = [("type".to_owned(), "object".into())];
+        Self {
+            name: "none",
+            description: "The tools of earlier messages are not available now.",
+            input_schema: Cow::Owned(schema.into_iter().collect()),
+            cache_control: None,
+        }
+    }
+}
+
 impl<'a> From<&'a Tool> for WireTool<'a> {
     fn from(tool: &'a Tool) -> Self {
         let Tool { name, description, parameters } = tool;
-        Self { name, description, input_schema: parameters, cache_control: None }
+        Self { name, description, input_schema: Cow::Borrowed(parameters), cache_control: None }
     }
 }
 

@@ -427,3 +427,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn calls_in_the_history_of_a_request_without_tools_have_one_that_can_not_be_called() {
+    let kinds =
+        || vec![request("Hi", vec![]), call("1"), result("1", false, vec![]), request("And?", vec![])];
+    let head = |tools: &[Tool]| {
+        let json = encoded_with(kinds(), ALL, tools).0;
+        json.split_once(r#","messages""#).unwrap().0.to_owned()
+    };
+    assert!(head(&[]).contains(r#""tools":[{"name":"none","#), "{}", head(&[]));
+    assert!(head(&[]).contains(r#""tool_choice":{"type":"none"}"#));
+    assert!(!head(&[tool()]).contains("tool_choice"));
+    assert!(!encoded_with(vec![request("Hi", vec![])], ALL, &[]).0.contains("tool"));
+}
