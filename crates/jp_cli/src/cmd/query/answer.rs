@@ -28,27 +28,12 @@ pub(super) fn run(
     let thread = view::thread(&asked.stream);
     let interrupt = asked.context.interrupt();
     let pending = recording.as_mut().map(|recording| std::mem::take(&mut recording.pending));
-    let prepare = || {
-        let facts = runtime.block_on(async {
-            tokio::select! {
-                () = interrupt.wait() => Err(Failure::interrupted()),
-                facts = facts::facts(model, asked.context, &thread) => Ok(facts),
-            }
-        })?;
-        if let Some(limit) = facts.context_tokens {
-            warn_of_length(asked.context, tokens(&view::explain(&thread)), limit);
-        }
-        encode(asked, &thread, Some(model), facts)
-    };
-    let (body, notes) = match beside(pending.unwrap_or_default(), prepare) {
-        Err(failure) if failure.code == Code::Interrupted => {
-            return Err(kept_message(failure, recording.is_some()));
-        }
-        prepared => prepared?,
-    };
-    if let Err(failure) = interrupt.check() {
-        return Err(kept_message(failure, recording.is_some()));
-    }
+    let prepared = beside(pending.unwrap_or_default(), || prepare(asked, model, &thread, &runtime));
+    let prepared = prepared.and_then(|prepared| interrupt.check().map(|()| prepared));
+    let (body, notes) = prepared.map_err(|failure| match failure.code {
+        Code::Interrupted => kept_message(failure, recording.is_some()),
+        _ => failure,
+    })?;
     let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
     let is_new = |note: &&Note| note.turn == newest;
     notes.iter().filter(is_new).for_each(|note| asked.context.output.warn(&note.to_string()));
@@ -75,6 +60,25 @@ pub(super) fn run(
     }
     let kept = std::mem::take(&mut keeper.kept);
     finish(asked, model, id.as_deref(), &kept, schema.as_ref(), outcome)
+}
+
+/// Finds out what the model takes and writes the request.
+fn prepare(
+    asked: &Asked<'_>,
+    model: &Model,
+    thread: &view::Thread<'_>,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<(Body, Vec<Note>), Failure> {
+    let facts = runtime.block_on(async {
+        tokio::select! {
+            () = asked.context.interrupt().wait() => Err(Failure::interrupted()),
+            facts = facts::facts(model, asked.context, thread) => Ok(facts),
+        }
+    })?;
+    if let Some(limit) = facts.context_tokens {
+        warn_of_length(asked.context, tokens(&view::explain(thread)), limit);
+    }
+    encode(asked, thread, Some(model), facts)
 }
 
 /// Does some work while the disk takes what was written; nothing is sent before both are done.
