@@ -74,17 +74,15 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
 
 /// Says of a block that a note goes in its place.
 fn mark(note: &Note, thread: &view::Thread<'_>, turns: &mut [TurnRow]) {
-    let uri = |snapshot: &Snapshot| (snapshot.label() == note.subject).then(|| snapshot.uri.clone());
-    let uri =
-        thread.messages.iter().filter(|message| message.turn() == note.turn).find_map(
-            |message| match message {
-                Message::User { request, .. } => request.resources.iter().find_map(uri),
-                _ => None,
-            },
-        );
-    let uri = uri.unwrap_or_else(|| note.subject.clone());
+    let is_meant = |snapshot: &&Snapshot| *snapshot.name.as_ref().unwrap_or(&snapshot.uri) == note.subject;
+    let messages = thread.messages.iter().filter(|message| message.turn() == note.turn);
+    let mut attached = messages.filter_map(|message| match message {
+        Message::User { request, .. } => request.resources.iter().find(is_meant),
+        _ => None,
+    });
+    let uri = attached.next().map_or(&note.subject, |snapshot| &snapshot.uri);
     let rows = turns.iter_mut().filter(|row| row.turn == note.turn).flat_map(|row| &mut row.blocks);
-    for block in rows.filter(|block| note.bytes.is_some() && block.uri.as_ref() == Some(&uri)) {
+    for block in rows.filter(|block| note.bytes.is_some() && block.uri.as_ref() == Some(uri)) {
         block.tokens = view::tokens(note.to_string().len() as u64);
         (block.delivery, block.reason) = ("note", "the model does not take it");
     }
