@@ -113,6 +113,8 @@ struct Part<'a> {
     turn: usize,
     /// The declaration that attached it, if that attached nothing else.
     declared: Option<&'a str>,
+    /// Its name, which a pattern can be made of; a title can't.
+    pattern: Option<&'a str>,
     is_attached: bool,
 }
 
@@ -141,7 +143,8 @@ impl<'a> Part<'a> {
             (None, kind) => row.uri.as_deref().map_or_else(|| kind.replace('_', " "), one_line),
         };
         let declared = attached.and_then(|(request, index)| declared_alone(request, index));
-        Self { name, tokens: row.tokens, turn, declared, is_attached: attached.is_some() }
+        let pattern = attached.and_then(|(request, index)| request.resources[index].name.as_deref());
+        Self { name, tokens: row.tokens, turn, declared, pattern, is_attached: attached.is_some() }
     }
 
     /// Says how to ask without it; what was sent stays in its conversation.
@@ -149,7 +152,10 @@ impl<'a> Part<'a> {
         let Self { name, turn, .. } = self;
         let keep_out = match self.declared {
             Some(declared) => format!("`jp attachment rm {}`", quoted(&one_line(declared))),
-            None => format!("`--attach {}`", quoted(&format!("!{name}"))),
+            None => format!(
+                "`--attach {}`",
+                quoted(&one_line(&format!("!{}", self.pattern.unwrap_or("PATTERN"))))
+            ),
         };
         match (self.is_attached, newest - turn) {
             (true, 0) => format!(
