@@ -1,8 +1,5 @@
 mod content;
-mod error;
-mod group;
 mod line;
-mod run;
 mod words;
 
 use std::{
@@ -11,8 +8,11 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-pub(crate) use self::run::{Bounds, Output, run};
-pub use self::{error::CommandError, line::CommandLine};
+pub use self::line::CommandLine;
+pub(crate) use jp_process::Output;
+pub use jp_process::ProcessError as CommandError;
+use jp_process::{Bounds, run};
+
 use crate::{
     AttachError, Context, Declared, Handler, Notice, Resolved, Source,
     keep::{Kept, assemble},

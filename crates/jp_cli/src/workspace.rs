@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jp_config::{Assignment, Layer, Layers, Resolved};
 use jp_conversation::EventKind;
 use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, Workspace, Writer};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{
     args::Global,
@@ -223,7 +223,8 @@ fn add_conversation(layers: &mut Layers, conversation: &Conversation) -> Result<
 }
 
 /// Keeps what a conversation may set: history can come from anywhere, so it says nothing of where
-/// requests go, which keys go with them, and how much is attached how safely.
+/// requests go, which keys go with them, how much is attached how safely and what tools may do: of those it
+/// says no more than which are on.
 fn of_conversation(config: &Map<String, Value>) -> Map<String, Value> {
     let may_set = |key: &str| matches!(key, "assistant" | "conversation");
     let mut config: Map<String, Value> = config
@@ -233,6 +234,13 @@ fn of_conversation(config: &Map<String, Value>) -> Map<String, Value> {
         .collect();
     if let Some(Value::Object(conversation)) = config.get_mut("conversation") {
         conversation.shift_remove("attachment");
+        conversation.shift_remove("read_only_paths");
+        if let Some(Value::Object(tools)) = conversation.get_mut("tools") {
+            tools.values_mut().for_each(|tool| {
+                let enable = tool.get("enable").filter(|enable| enable.is_boolean()).cloned();
+                *tool = enable.map_or_else(|| json!({}), |enable| json!({"enable": enable}));
+            });
+        }
     }
     config
 }

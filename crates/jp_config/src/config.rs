@@ -6,7 +6,7 @@ use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{AttachmentDeclaration, ByteSize};
+use crate::{AttachmentDeclaration, ByteSize, ToolSettings};
 
 /// The whole configuration, with the defaults where nobody set a value.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -61,7 +61,7 @@ pub struct LlmProvider {
     /// The variable of the environment that holds the key.
     pub api_key_env: Option<String>,
     /// The command that prints the key.
-    pub api_key_command: Option<KeyCommand>,
+    pub api_key_command: Option<CommandSetting>,
     /// How long the server may be silent within an answer.
     pub idle_timeout_secs: Option<u64>,
     /// How large one answer may be.
@@ -92,10 +92,10 @@ pub struct ModelSettings {
     pub max_output_tokens: Option<u64>,
 }
 
-/// A command that prints an API key.
+/// A command: a line, or a program and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum KeyCommand {
+pub enum CommandSetting {
     /// A command line: `"pass show anthropic"`.
     Line(String),
     /// A program and its arguments; never empty.
@@ -114,8 +114,10 @@ pub struct Conversation {
     pub deduplication: Deduplication,
     /// What happens to older versions of a resource.
     pub superseded: Superseded,
-    /// Tools by name, with `*` for all, not looked into here.
-    pub tools: Map<String, Value>,
+    /// Tools by name, with `*` for what holds for all of them.
+    pub tools: BTreeMap<String, ToolSettings>,
+    /// Paths that tools may not write to, as lines of a `.gitignore`; `.jp/` and `.git/` are closed as it is.
+    pub read_only_paths: Vec<String>,
 }
 
 /// `conversation.attachment`: limits and safety of what is attached.
@@ -213,30 +215,30 @@ impl Default for Superseded {
     }
 }
 
-impl<'de> Deserialize<'de> for KeyCommand {
+impl<'de> Deserialize<'de> for CommandSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(KeyCommandVisitor)
+        deserializer.deserialize_any(CommandVisitor)
     }
 }
 
-struct KeyCommandVisitor;
+struct CommandVisitor;
 
-impl<'de> Visitor<'de> for KeyCommandVisitor {
-    type Value = KeyCommand;
+impl<'de> Visitor<'de> for CommandVisitor {
+    type Value = CommandSetting;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a command line, or a list of a program and its arguments")
     }
 
-    fn visit_str<E: de::Error>(self, line: &str) -> Result<KeyCommand, E> {
-        Ok(KeyCommand::Line(line.to_owned()))
+    fn visit_str<E: de::Error>(self, line: &str) -> Result<CommandSetting, E> {
+        Ok(CommandSetting::Line(line.to_owned()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<KeyCommand, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<CommandSetting, A::Error> {
         let words = Vec::deserialize(SeqAccessDeserializer::new(list))?;
         if words.is_empty() {
             return Err(de::Error::invalid_length(0, &self));
         }
-        Ok(KeyCommand::Words(words))
+        Ok(CommandSetting::Words(words))
     }
 }

@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(config.assistant.model.id.as_deref(), Some("123"));
         assert_eq!(config.assistant.system_prompt.as_deref(), Some("[true]"));
         assert_eq!(config.providers.aliases["x"], "0x10");
-        assert_eq!(config.conversation.tools["*"], json!({ "run": "ask" }));
+        assert_eq!(config.conversation.tools["*"].run, Some(crate::RunMode::Ask));
     }
 
     #[test]

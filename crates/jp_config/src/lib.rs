@@ -42,12 +42,13 @@ mod read;
 mod resolved;
 mod size;
 mod text;
+mod tools;
 mod tree;
 
 pub use assignment::Assignment;
 pub use attachment::{AttachmentDeclaration, AttachmentTable, Refresh};
 pub use config::{
-    Assistant, AttachmentSettings, Config, Conversation, Deduplication, KeyCommand, LlmProvider, Model,
+    Assistant, AttachmentSettings, CommandSetting, Config, Conversation, Deduplication, LlmProvider, Model,
     Providers, Secrets, Superseded, SupersededPolicy,
 };
 pub use error::{Cause, Error};
@@ -57,3 +58,4 @@ pub use layers::Layers;
 pub use origins::Origins;
 pub use resolved::{Entry, Resolved};
 pub use size::{ByteSize, ParseByteSizeError};
+pub use tools::{Action, QuestionSettings, QuestionTarget, RunMode, ToolSettings};

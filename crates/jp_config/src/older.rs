@@ -3,7 +3,8 @@
 //! - `{"value": …, "strategy": …}` around the system prompt and the attachments is its value;
 //! - a model `{"provider": "google", "name": "x"}` is `"google/x"`, where one of the two may be left to
 //!   what earlier layers say;
-//! - `providers.llm.aliases` is `providers.aliases`.
+//! - `providers.llm.aliases` is `providers.aliases`;
+//! - a tool's `enable = "explicit"` is `false`, `"always"` is `true`.
 
 use serde_json::{Map, Value};
 
@@ -13,6 +14,7 @@ pub(crate) fn modernise(layer: &mut Value, earlier: &Value) {
     unwrap_value(layer, "/conversation/attachments");
     join_model(layer.pointer_mut("/assistant/model/id"), earlier.pointer("/assistant/model/id"));
     move_aliases(layer, earlier);
+    modernise_tools(layer.pointer_mut("/conversation/tools"));
 }
 
 /// Removes a conversation's changes to its attachments, `{"add": […], "remove": […]}`.
@@ -30,6 +32,19 @@ fn unwrap_value(layer: &mut Value, pointer: &str) {
     let Some(node) = layer.pointer_mut(pointer) else { return };
     if let Some(value) = node.get_mut("value") {
         *node = value.take();
+    }
+}
+
+fn modernise_tools(tools: Option<&mut Value>) {
+    let tools = tools.and_then(Value::as_object_mut);
+    for enable in
+        tools.into_iter().flat_map(|tools| tools.values_mut()).filter_map(|tool| tool.get_mut("enable"))
+    {
+        match enable.as_str() {
+            Some("explicit") => *enable = false.into(),
+            Some("always") => *enable = true.into(),
+            _ => {}
+        }
     }
 }
 

@@ -129,6 +129,7 @@ mod tests {
         conversation.deduplication.diffs = true (default)
         conversation.superseded.policy = "when-cold" (default)
         conversation.superseded.min_tokens = 1000 (default)
+        conversation.read_only_paths = [] (default)
         "#);
     }
 

@@ -70,13 +70,14 @@ impl Stream {
         requests.enumerate().map(|(index, request)| (index + 1, request))
     }
 
-    /// Returns the last request, if nothing of the model came after it, or only an answer that was cut off.
+    /// Returns the last request, if the model has not come to the end of its answer: it said nothing, was cut off, or
+    /// called tools and has not gone on from there.
     #[must_use]
     pub fn unanswered_request(&self) -> Option<&ChatRequest> {
         let is_unanswered = self.events.iter().rev().find_map(|event| match &event.kind {
             EventKind::ChatRequest(_) => Some(true),
             EventKind::ChatResponse(response) => Some(response.incomplete.is_some()),
-            EventKind::ToolCallRequest(_) => Some(false),
+            EventKind::ToolCallRequest(_) | EventKind::ToolCallResponse(_) => Some(true),
             _ => None,
         });
         let (_, request) = self.requests().last()?;
@@ -105,7 +106,9 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ChatResponse, ConfigDelta};
+    use serde_json::Map;
+
+    use crate::{ChatResponse, ConfigDelta, ToolCallRequest};
 
     fn stream(kinds: Vec<EventKind>) -> Stream {
         let event = |kind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);
@@ -144,6 +147,11 @@ mod tests {
         let half = EventKind::ChatResponse(ChatResponse { incomplete, ..ChatResponse::message("b") });
         assert_eq!(unanswered(vec![request("a"), answer("b"), half.clone()]), Some("a".to_owned()));
         assert_eq!(unanswered(vec![request("a"), half, answer("b")]), None);
+        let call =
+            ToolCallRequest { id: "1".into(), name: "f".into(), arguments: Map::new(), metadata: Map::new() };
+        let call = || EventKind::ToolCallRequest(call.clone());
+        assert_eq!(unanswered(vec![request("a"), answer("b"), call()]), Some("a".to_owned()));
+        assert_eq!(unanswered(vec![request("a"), call(), answer("b")]), None);
     }
 
     #[test]

@@ -66,7 +66,7 @@ mod xml;
 pub use base_url::BaseUrl;
 pub use body::Body;
 pub use client::{Client, Response};
-pub use decode::Decoder;
+pub use decode::{Decoder, INVALID_ARGUMENTS};
 pub use endpoint::{Endpoint, Secret};
 pub use error::{Error, Fault, Server};
 pub use event::{FinishReason, StreamEvent};

@@ -1,10 +1,7 @@
-use jp_conversation::{ChatResponse, EventKind, ToolCallRequest, ToolCallResponse, Usage};
-use jp_tool::ContentBlock;
+use jp_conversation::{ChatResponse, EventKind, ToolCallRequest, Usage};
 use serde_json::{Map, Value};
 
-use crate::{Delta, TurnEvent};
-
-const NO_TOOLS: &str = "No tools are available in this version of jp.";
+use crate::{Delta, Host, TurnEvent};
 
 /// An answer while it is collected.
 ///
@@ -18,28 +15,27 @@ pub(crate) struct Answer {
     has_recorded: bool,
     /// All words so far.
     words: String,
-    calls: Vec<ToolCallRequest>,
+    /// The first call and what came after it, held back until the answer is known to be whole.
+    held: Vec<EventKind>,
     usage: Option<Usage>,
 }
 
-type OnEvent<'a> = &'a mut dyn FnMut(TurnEvent<'_>);
-
 impl Answer {
-    pub(crate) fn text(&mut self, text: &str, on_event: OnEvent<'_>) {
+    pub(crate) fn text(&mut self, text: &str, host: &mut dyn Host) {
         self.words.push_str(text);
-        self.take(ChatResponse::message(text), on_event);
-        on_event(TurnEvent::Delta(Delta::Text(text)));
+        self.take(ChatResponse::message(text), host);
+        host.take(TurnEvent::Delta(Delta::Text(text)));
     }
 
-    pub(crate) fn reasoning(&mut self, text: &str, on_event: OnEvent<'_>) {
-        self.take(ChatResponse::reasoning(text), on_event);
-        on_event(TurnEvent::Delta(Delta::Reasoning(text)));
+    pub(crate) fn reasoning(&mut self, text: &str, host: &mut dyn Host) {
+        self.take(ChatResponse::reasoning(text), host);
+        host.take(TurnEvent::Delta(Delta::Reasoning(text)));
     }
 
     /// Ends the current run with what the provider wants back, and which model made it.
-    pub(crate) fn end_part(&mut self, metadata: Map<String, Value>, model: &str, on_event: OnEvent<'_>) {
+    pub(crate) fn end_part(&mut self, metadata: Map<String, Value>, model: &str, host: &mut dyn Host) {
         if self.is_whole {
-            self.record(on_event);
+            self.record(host);
         }
         let run = self.run.get_or_insert_with(|| ChatResponse::reasoning(""));
         run.metadata = metadata;
@@ -48,53 +44,86 @@ impl Answer {
     }
 
     /// Collects a call; what the provider wants back of it goes back to the model that made it alone.
-    pub(crate) fn call(&mut self, mut call: ToolCallRequest, model: &str) {
+    ///
+    /// Each has an id of its own: some servers use one for several.
+    pub(crate) fn call(&mut self, mut call: ToolCallRequest, model: &str, host: &mut dyn Host) {
         if !call.metadata.is_empty() {
             call.metadata.insert("model".to_owned(), model.into());
         }
-        self.calls.push(call);
+        let count = self.calls().count();
+        if call.id.is_empty() || self.calls().any(|other| other.id == call.id) {
+            call.id = format!("{}-{}", call.id, count + 1);
+        }
+        self.record(host);
+        self.held.push(EventKind::ToolCallRequest(call));
+    }
+
+    fn calls(&self) -> impl Iterator<Item = &ToolCallRequest> {
+        self.held.iter().filter_map(|kind| match kind {
+            EventKind::ToolCallRequest(call) => Some(call),
+            _ => None,
+        })
     }
 
     /// Returns the words of an answer that is nothing but words.
     pub(crate) fn words(&self) -> Option<&str> {
-        self.calls.is_empty().then_some(&self.words)
+        self.held.is_empty().then_some(&self.words)
     }
 
     pub(crate) fn usage(&mut self, usage: Usage) {
         self.usage = Some(usage);
     }
 
-    /// Records what is left: the last run with why it was cut off, or the calls, and what it all cost.
-    pub(crate) fn end(mut self, incomplete: Option<String>, model: &str, on_event: OnEvent<'_>) {
-        match incomplete {
-            Some(reason) => self.cut_off(reason, on_event),
-            None => {
-                self.record(on_event);
-                refuse(std::mem::take(&mut self.calls), on_event);
+    /// Records what is left: the last run with why it was cut off, or the calls, and what it all cost. Returns the
+    /// calls.
+    pub(crate) fn end(
+        mut self,
+        incomplete: Option<String>,
+        model: &str,
+        host: &mut dyn Host,
+    ) -> Vec<ToolCallRequest> {
+        let calls = match incomplete {
+            Some(reason) => {
+                self.cut_off(reason, host);
+                Vec::new()
             }
-        }
+            None => {
+                self.record(host);
+                let calls = self.calls().cloned().collect();
+                self.held.into_iter().for_each(|kind| host.take(TurnEvent::Record(kind)));
+                calls
+            }
+        };
         if let Some(usage) = self.usage {
-            on_event(TurnEvent::Record(EventKind::Usage(Usage { model: model.to_owned(), ..usage })));
+            host.take(TurnEvent::Record(EventKind::Usage(Usage { model: model.to_owned(), ..usage })));
         }
+        calls
     }
 
     /// Records as incomplete what stands last, so that the request counts as unanswered.
     ///
     /// Calls of an answer that did not end are left out: whoever asks again gets them again.
-    fn cut_off(&mut self, reason: String, on_event: OnEvent<'_>) {
-        for call in &self.calls {
-            let notice = format!("The answer was cut off: its call of the tool `{}` is left out.", call.name);
-            on_event(TurnEvent::Notice(&notice));
+    fn cut_off(&mut self, reason: String, host: &mut dyn Host) {
+        let held = std::mem::take(&mut self.held);
+        let has_calls = !held.is_empty();
+        for kind in held {
+            if let EventKind::ToolCallRequest(call) = kind {
+                let notice =
+                    format!("The answer was cut off: its call of the tool `{}` is left out.", call.name);
+                host.take(TurnEvent::Notice(&notice));
+            } else {
+                host.take(TurnEvent::Record(kind));
+            }
         }
-        if self.run.is_some() || self.has_recorded || !self.calls.is_empty() {
+        if self.run.is_some() || self.has_recorded || has_calls {
             let run = self.run.take().unwrap_or_else(|| ChatResponse::message(""));
             let run = ChatResponse { incomplete: Some(reason), ..run };
-            on_event(TurnEvent::Record(EventKind::ChatResponse(run)));
+            host.take(TurnEvent::Record(EventKind::ChatResponse(run)));
         }
     }
 
     /// Appends to the current run, or records it and begins another.
-    fn take(&mut self, piece: ChatResponse, on_event: OnEvent<'_>) {
+    fn take(&mut self, piece: ChatResponse, host: &mut dyn Host) {
         use jp_conversation::ResponseContent::{Message, Reasoning};
         let open = self.run.as_mut().filter(|_| !self.is_whole);
         match (open.map(|run| &mut run.content), &piece.content) {
@@ -102,40 +131,21 @@ impl Answer {
                 run.push_str(text)
             }
             _ => {
-                self.record(on_event);
+                self.record(host);
                 self.run = Some(piece);
             }
         }
     }
 
-    fn record(&mut self, on_event: OnEvent<'_>) {
+    fn record(&mut self, host: &mut dyn Host) {
         self.is_whole = false;
         if let Some(run) = self.run.take() {
             self.has_recorded = true;
-            on_event(TurnEvent::Record(EventKind::ChatResponse(run)));
+            let kind = EventKind::ChatResponse(run);
+            match self.held.is_empty() {
+                true => host.take(TurnEvent::Record(kind)),
+                false => self.held.push(kind),
+            }
         }
-    }
-}
-
-/// Records the calls and, since nothing can run them, an error as the result of each.
-fn refuse(calls: Vec<ToolCallRequest>, on_event: OnEvent<'_>) {
-    let results: Vec<ToolCallResponse> = calls.iter().map(refusal).collect();
-    for call in calls {
-        let name = call.name.clone();
-        on_event(TurnEvent::Record(EventKind::ToolCallRequest(call)));
-        on_event(TurnEvent::Notice(&format!("The model called the tool `{name}`. {NO_TOOLS}")));
-    }
-    for result in results {
-        on_event(TurnEvent::Record(EventKind::ToolCallResponse(result)));
-    }
-}
-
-fn refusal(call: &ToolCallRequest) -> ToolCallResponse {
-    ToolCallResponse {
-        id: call.id.clone(),
-        content: vec![ContentBlock::text(NO_TOOLS).into()],
-        is_error: true,
-        structured_content: None,
-        meta: Default::default(),
     }
 }

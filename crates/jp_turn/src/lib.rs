@@ -1,31 +1,34 @@
-//! Runs one turn: sends a request and yields events until the answer ends.
+//! Runs one turn: sends a request, runs the tools that the model calls, and yields events until the answer ends.
 //!
-//! [`run`] takes a [`Turn`] and reports as it goes: each [`TurnEvent`] is something to show
-//! ([`TurnEvent::Delta`], [`TurnEvent::Retry`], [`TurnEvent::Notice`]) or to store
-//! ([`TurnEvent::Record`]). Whatever was shown is stored too, however the turn ends; the
-//! [`Outcome`] says how. Nothing here prints, asks, looks at a clock or reads the environment.
+//! [`run`] takes a [`Turn`] and tells its [`Host`] as it goes: each [`TurnEvent`] is something to show
+//! ([`TurnEvent::Delta`], [`TurnEvent::Retry`], [`TurnEvent::Notice`], [`TurnEvent::Called`]), to store
+//! ([`TurnEvent::Record`]) or to ask the person ([`TurnEvent::Permit`], [`TurnEvent::Ask`]), with a channel for the
+//! answer. Whatever was shown is stored too, however the turn ends; the [`Outcome`] says how. Nothing here prints,
+//! prompts, looks at a clock or reads the environment.
 //!
-//! There are no tools yet: a call that the model makes all the same is answered with an error, so
-//! that the history stays one that providers accept.
-//!
-//! ```
-//! use jp_conversation::EventKind;
-//! use jp_llm::{Body, Client};
-//! use jp_turn::{Delta, Outcome, Turn, TurnEvent, run};
-//!
-//! async fn answer(client: &Client, body: &Body, shown: &mut String, stored: &mut Vec<EventKind>) -> Outcome {
-//!     let turn = Turn { client, body, model: "llamacpp/qwen3", check: None };
-//!     let never = std::future::pending();
-//!     run(turn, never, &mut |event| match event {
-//!         TurnEvent::Delta(Delta::Text(text)) => shown.push_str(text),
-//!         TurnEvent::Record(kind) => stored.push(kind),
-//!         _ => {}
-//!     })
-//!     .await
-//! }
-//! ```
+//! A [`Tool`] is a program of the person's ([`Command`]) or one of jp's own ([`Builtin`]); the [`Toolbox`] holds those of
+//! a turn and what they share. Each call runs on a thread of its own, straight from what the model wrote to the result:
+//! `call` checks and asks for leave, `local` or `builtin` does it, `question` answers what the tool asks and runs it
+//! again, `record` makes the event. What a call wants of the outside goes to `calls`, the one place that has the host.
 
 mod answer;
+mod ask;
+mod builtin;
+mod call;
+mod calls;
+mod inquiry;
+mod local;
+mod question;
+mod record;
 mod run;
+mod schema;
+mod tool;
+mod toolbox;
 
-pub use run::{Check, Delta, Outcome, Turn, TurnEvent, run};
+pub use ask::{Decision, PermissionRequest, Preview, Question, Reply};
+pub use builtin::{Builtin, Files};
+pub use local::Command;
+pub use run::{Check, Delta, Host, Outcome, Turn, TurnEvent, run};
+pub use schema::{Schema, SchemaError};
+pub use tool::{Action, Answerer, Permission, Source, Stateful, Tool};
+pub use toolbox::{Surroundings, Toolbox};

@@ -1,9 +1,14 @@
-use std::pin::pin;
+use std::{error::Error as StdError, pin::pin, sync::Arc};
 
-use jp_conversation::EventKind;
+use jp_conversation::{EventKind, ToolCallRequest, ToolCallResponse};
 use jp_llm::{Body, Client, Error, Fault, FinishReason, RetryNotice, StreamEvent};
+use jp_resource::Checksum;
+use tokio::sync::oneshot;
 
-use crate::answer::Answer;
+use crate::{Decision, PermissionRequest, Question, Reply, Toolbox, answer::Answer, calls};
+
+/// How often a model may call tools in one turn.
+const MAX_ROUNDS: usize = 200;
 
 /// Says what is wrong with the words of an answer; `None` where nothing is.
 pub type Check<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -13,8 +18,8 @@ pub type Check<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub struct Turn<'a> {
     /// The endpoint.
     pub client: &'a Client,
-    /// The encoded request.
-    pub body: &'a Body,
+    /// The tools that the model may call.
+    pub toolbox: &'a Arc<Toolbox>,
     /// What usage is booked on: `provider/name`.
     pub model: &'a str,
     /// Says what is wrong with a whole answer, if anything is: it is recorded as incomplete then.
@@ -33,6 +38,29 @@ pub enum TurnEvent<'a> {
     Notice(&'a str),
     /// Something complete, to be stored, in this order.
     Record(EventKind),
+    /// A call needs the person's leave. Where the channel is dropped, nobody is there to give it.
+    Permit(PermissionRequest, oneshot::Sender<Decision>),
+    /// A tool asks the person something. Where the channel is dropped, nobody is there to answer.
+    Ask(Question, oneshot::Sender<Reply>),
+    /// A call has its result, which is recorded next.
+    Called {
+        /// The call.
+        call: &'a ToolCallRequest,
+        /// The result.
+        response: &'a ToolCallResponse,
+    },
+}
+
+/// Who a turn is run for: shows, stores and answers what it is told of, and has the conversation.
+pub trait Host {
+    /// Takes what happened.
+    fn take(&mut self, event: TurnEvent<'_>);
+
+    /// Encodes the next request: of all that was recorded, and of `aside`, which is not and only this request has.
+    fn body(&mut self, aside: &[EventKind]) -> Result<Body, Box<dyn StdError + Send + Sync>>;
+
+    /// Reads content that an event of the conversation names; `None` where none does.
+    fn blob(&mut self, checksum: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn StdError + Send + Sync>>;
 }
 
 /// A piece of an answer; never empty.
@@ -56,45 +84,64 @@ pub enum Outcome {
     Interrupted,
     /// There was no answer, or only the beginning of one.
     Failed(Error),
+    /// The next request could not be put together.
+    Unprepared(Box<dyn StdError + Send + Sync>),
+    /// The model called tools again and again.
+    Endless {
+        /// How often it was asked.
+        rounds: usize,
+    },
 }
 
-/// Runs a turn to its end, or until `cancel` is ready.
+/// Runs a turn to its end, or until `cancel` is ready: asks the model, runs the tools that it calls, and asks again with
+/// their results.
 ///
-/// A part of an answer that was cut off is recorded as incomplete, with the reason.
-pub async fn run(
-    turn: Turn<'_>,
-    cancel: impl Future<Output = ()>,
-    on_event: &mut dyn FnMut(TurnEvent<'_>),
-) -> Outcome {
-    let mut answer = Answer::default();
-    let outcome = tokio::select! {
-        biased;
-        () = pin!(cancel) => Outcome::Interrupted,
-        received = receive(turn, &mut answer, on_event) => match received {
-            Ok(finish) => Outcome::Done { finish },
-            Err(error) => Outcome::Failed(error),
-        },
-    };
-    let fault = || turn.check?(answer.words()?);
-    let incomplete = cut_off(&outcome).or_else(fault);
-    answer.end(incomplete, turn.model, on_event);
-    outcome
+/// A part of an answer that was cut off is recorded as incomplete, with the reason. Every call that is recorded has a
+/// result recorded after it, whatever happens.
+pub async fn run(turn: Turn<'_>, cancel: impl Future<Output = ()>, host: &mut dyn Host) -> Outcome {
+    let mut cancel = pin!(cancel);
+    for _ in 0..MAX_ROUNDS {
+        let body = match host.body(&[]) {
+            Ok(body) => body,
+            Err(error) => return Outcome::Unprepared(error),
+        };
+        let mut answer = Answer::default();
+        let outcome = tokio::select! {
+            biased;
+            () = cancel.as_mut() => Outcome::Interrupted,
+            received = receive(&turn, &body, &mut answer, host) => match received {
+                Ok(finish) => Outcome::Done { finish },
+                Err(error) => Outcome::Failed(error),
+            },
+        };
+        let fault = || turn.check?(answer.words()?);
+        let incomplete = cut_off(&outcome).or_else(fault);
+        let calls = answer.end(incomplete, turn.model, host);
+        if calls.is_empty() {
+            return outcome;
+        }
+        if calls::run(calls, &turn, cancel.as_mut(), host).await {
+            return Outcome::Interrupted;
+        }
+    }
+    Outcome::Endless { rounds: MAX_ROUNDS }
 }
 
 /// Sends the request and collects its answer, showing each piece.
 async fn receive(
-    turn: Turn<'_>,
+    turn: &Turn<'_>,
+    body: &Body,
     answer: &mut Answer,
-    on_event: &mut dyn FnMut(TurnEvent<'_>),
+    host: &mut dyn Host,
 ) -> Result<FinishReason, Error> {
-    let mut response = turn.client.send(turn.body, &mut |notice| on_event(TurnEvent::Retry(notice))).await?;
+    let mut response = turn.client.send(body, &mut |notice| host.take(TurnEvent::Retry(notice))).await?;
     let mut finish = FinishReason::Stop;
     while let Some(event) = response.next().await? {
         match event {
-            StreamEvent::Text(text) => answer.text(&text, on_event),
-            StreamEvent::Reasoning(text) => answer.reasoning(&text, on_event),
-            StreamEvent::EndPart(metadata) => answer.end_part(metadata, turn.model, on_event),
-            StreamEvent::ToolCall(call) => answer.call(call, turn.model),
+            StreamEvent::Text(text) => answer.text(&text, host),
+            StreamEvent::Reasoning(text) => answer.reasoning(&text, host),
+            StreamEvent::EndPart(metadata) => answer.end_part(metadata, turn.model, host),
+            StreamEvent::ToolCall(call) => answer.call(call, turn.model, host),
             StreamEvent::Usage(usage) => answer.usage(usage),
             StreamEvent::Finish(reason) => finish = reason,
         }
@@ -116,6 +163,7 @@ fn cut_off(outcome: &Outcome) -> Option<String> {
             fault => format!("failed to read the answer: {fault}"),
         }),
         Outcome::Failed(error) => Some(format!("failed to {error}")),
+        Outcome::Unprepared(_) | Outcome::Endless { .. } => None,
     }
 }
 

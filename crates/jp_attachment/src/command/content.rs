@@ -1,6 +1,7 @@
+use jp_process::Output;
 use jp_resource::{Resource, ResourceContent};
 
-use super::{CommandLine, run::Output};
+use super::CommandLine;
 use crate::classify::classify;
 
 /// How much of stderr goes into the description of binary output.

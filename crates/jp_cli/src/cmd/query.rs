@@ -14,6 +14,7 @@ mod prepare;
 mod refused;
 pub(crate) mod resolve;
 mod schema;
+mod tools;
 pub(crate) mod trust;
 mod watched;
 
@@ -64,7 +65,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let asked = Asked { context, config: &config, store, scratch: scratch.as_ref(), files, stream, id };
     match model {
         model if query.explain => explain::run(&asked, model.as_ref()),
-        Some(model) => answer::run(&asked, &model, recording.as_mut()),
+        Some(model) => answer::run(asked, &model, recording.as_mut()),
         None => unreachable!("a query that is sent has a model: `choose` gave one"),
     }
 }
@@ -188,8 +189,7 @@ fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {
     for (key, layer) in config.unknown.iter().filter(|(_, layer)| is_ours(layer)) {
         context.output.warn(&format!("unknown key `{key}` in {layer}: it has no effect"));
     }
-    const LATER: [&str; 4] =
-        ["conversation.deduplication", "conversation.superseded", "conversation.tools", "providers.mcp"];
+    const LATER: [&str; 3] = ["conversation.deduplication", "conversation.superseded", "providers.mcp"];
     for key in LATER {
         if let Some(layer) = config.contributors(key).into_iter().find(|layer| is_ours(layer)) {
             context.output.warn(&format!("`{key}` in {layer} has no effect in this version"));

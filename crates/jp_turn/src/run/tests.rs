@@ -1,4 +1,4 @@
-use std::{cell::Cell, future, time::Duration};
+use std::{cell::Cell, future, rc::Rc, time::Duration};
 
 use jp_conversation::{Event, Stream, view};
 use jp_llm::{
@@ -8,6 +8,7 @@ use jp_llm::{
 use proptest::prelude::*;
 
 use super::*;
+use crate::{Files, Surroundings};
 
 const FINISH: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"REASON\"}]}\n\n";
 const USAGE: &str = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n";
@@ -49,41 +50,61 @@ impl Course {
 
 /// Runs a turn that is cancelled once `cancel_after` pieces were shown.
 fn course(reply: Reply, cancel_after: Option<usize>) -> Course {
-    course_of("llamacpp", reply, cancel_after)
+    course_of("llamacpp", vec![reply], cancel_after)
 }
 
-fn course_of(provider: &str, reply: Reply, cancel_after: Option<usize>) -> Course {
-    let server = Server::new(vec![reply]);
+fn course_of(provider: &str, replies: Vec<Reply>, cancel_after: Option<usize>) -> Course {
+    let server = Server::new(replies);
     let mut endpoint = Endpoint::new(provider, BaseUrl::parse(server.url()).unwrap(), "m");
     endpoint.idle_timeout = Duration::from_millis(50);
     endpoint.retry.base_delay = Duration::from_millis(1);
     endpoint.retry.max_retries = 1;
     let client = Client::new(endpoint).unwrap();
-    let (body, ()) = Body::new(|_| Ok(())).unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let files = Files::open(root.path()).unwrap();
+    let toolbox = &Arc::new(Toolbox::new(Vec::new(), Surroundings::default(), files));
 
     let mut course = Course { lines: vec![], shown: String::new(), recorded: vec![] };
-    let shown = Cell::new(0);
-    let cancel = future::poll_fn(|_| match cancel_after {
-        Some(pieces) if shown.get() >= pieces => std::task::Poll::Ready(()),
+    let shown = Rc::new(Cell::new(0));
+    let pieces = Rc::clone(&shown);
+    let cancel = future::poll_fn(move |_| match cancel_after {
+        Some(after) if pieces.get() >= after => std::task::Poll::Ready(()),
         _ => std::task::Poll::Pending,
     });
-    let outcome = block_on(run(
-        Turn { client: &client, body: &body, model: "llamacpp/m", check: None },
-        cancel,
-        &mut |event| {
-            if let TurnEvent::Delta(Delta::Text(text) | Delta::Reasoning(text)) = &event {
-                course.shown += text;
-                shown.set(shown.get() + 1);
-            }
-            course.lines.push(line(&event));
-            if let TurnEvent::Record(kind) = event {
-                course.recorded.push(kind);
-            }
-        },
-    ));
+    let mut witness = Witness { course: &mut course, shown };
+    let turn = Turn { client: &client, toolbox, model: "llamacpp/m", check: None };
+    let outcome = block_on(run(turn, cancel, &mut witness));
     course.lines.push(format!("= {}", ending(&outcome)));
     course.lines.iter_mut().for_each(|line| *line = line.replace(server.url(), "URL"));
     course
+}
+
+/// Writes down what happens; nobody is there to ask.
+struct Witness<'a> {
+    course: &'a mut Course,
+    shown: Rc<Cell<usize>>,
+}
+
+impl Host for Witness<'_> {
+    fn take(&mut self, event: TurnEvent<'_>) {
+        if let TurnEvent::Delta(Delta::Text(text) | Delta::Reasoning(text)) = &event {
+            self.course.shown += text;
+            self.shown.set(self.shown.get() + 1);
+        }
+        self.course.lines.push(line(&event));
+        if let TurnEvent::Record(kind) = event {
+            self.course.recorded.push(kind);
+        }
+    }
+
+    fn body(&mut self, _: &[EventKind]) -> Result<Body, Box<dyn std::error::Error + Send + Sync>> {
+        let (body, ()) = Body::new(|_| Ok(())).unwrap();
+        Ok(body)
+    }
+
+    fn blob(&mut self, _: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
+        Ok(None)
+    }
 }
 
 fn line(event: &TurnEvent<'_>) -> String {
@@ -91,6 +112,9 @@ fn line(event: &TurnEvent<'_>) -> String {
         TurnEvent::Delta(delta) => format!("{delta:?}"),
         TurnEvent::Retry(notice) => format!("Retry({} {})", notice.attempt, notice.reason),
         TurnEvent::Notice(notice) => format!("Notice({notice})"),
+        TurnEvent::Permit(request, _) => format!("Permit({})", request.preview.title),
+        TurnEvent::Ask(question, _) => format!("Ask({})", question.input.text),
+        TurnEvent::Called { call, .. } => format!("Called({})", call.id),
         TurnEvent::Record(kind) => {
             let event = Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
             event.to_json().unwrap().replace("{\"timestamp\":\"2026-11-21T12:00:00Z\",", "{")
@@ -103,6 +127,8 @@ fn ending(outcome: &Outcome) -> String {
         Outcome::Done { finish } => format!("{finish:?}"),
         Outcome::Interrupted => "Interrupted".to_owned(),
         Outcome::Failed(error) => format!("failed to {error}"),
+        Outcome::Unprepared(error) => format!("failed to prepare: {error}"),
+        Outcome::Endless { rounds } => format!("endless after {rounds}"),
     }
 }
 
@@ -165,7 +191,7 @@ fn answer_that_is_cut_off_between_two_parts_is_incomplete() {
         r#"{"type":"content_block_stop","index":0}"#,
     ];
     let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    let course = course_of("anthropic", Reply::stream(&stream), None);
+    let course = course_of("anthropic", vec![Reply::stream(&stream)], None);
     insta::assert_snapshot!(course.lines.join("\n"), @r#"
     Reasoning("hm")
     {"type":"chat_response","reasoning":"hm","metadata":{"signature":"s","model":"llamacpp/m"},"incomplete":"connection lost: it ended before it was complete"}
@@ -181,7 +207,7 @@ fn answer_that_is_cut_off_after_a_call_is_incomplete_and_leaves_the_call_out() {
         r#"{"type":"content_block_stop","index":0}"#,
     ];
     let stream: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    let course = course_of("anthropic", Reply::stream(&stream), None);
+    let course = course_of("anthropic", vec![Reply::stream(&stream)], None);
     insta::assert_snapshot!(course.lines.join("\n"), @r#"
     Notice(The answer was cut off: its call of the tool `read` is left out.)
     {"type":"chat_response","message":"","incomplete":"connection lost: it ended before it was complete"}
@@ -215,32 +241,32 @@ fn failure_before_the_first_word_tells_of_retries_and_records_nothing() {
 }
 
 #[test]
-fn tool_calls_are_refused_and_the_history_stays_whole() {
+fn call_of_a_tool_that_there_is_not_has_an_error_that_the_model_goes_on_from() {
     let call = |id: &str| {
         format!(
             "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":0,\"id\":\"{id}\",\"function\":{{\"name\":\"read\",\"arguments\":\"{{}}\"}}}}]}}}}]}}\n\n"
         )
     };
-    let events =
-        [chunk("I look."), call("1"), call("2"), finish("tool_calls"), USAGE.to_owned(), DONE.to_owned()];
-    let course = course(Reply::stream(&events.concat()), None);
+    let calls = [chunk("I look."), call("1"), finish("tool_calls"), USAGE.to_owned(), DONE.to_owned()];
+    let answer = [chunk("So be it."), finish("stop"), DONE.to_owned()];
+    let replies = vec![Reply::stream(&calls.concat()), Reply::stream(&answer.concat())];
+    let course = course_of("llamacpp", replies, None);
     insta::assert_snapshot!(course.lines.join("\n"), @r#"
     Text("I look.")
     {"type":"chat_response","message":"I look."}
     {"type":"tool_call_request","id":"1","name":"read","arguments":{}}
-    Notice(The model called the tool `read`. No tools are available in this version of jp.)
-    {"type":"tool_call_request","id":"2","name":"read","arguments":{}}
-    Notice(The model called the tool `read`. No tools are available in this version of jp.)
-    {"type":"tool_call_response","id":"1","content":[{"type":"text","text":"No tools are available in this version of jp."}],"is_error":true}
-    {"type":"tool_call_response","id":"2","content":[{"type":"text","text":"No tools are available in this version of jp."}],"is_error":true}
     {"type":"usage","model":"llamacpp/m","input":9,"output":3}
-    = ToolCalls
+    Called(1)
+    {"type":"tool_call_response","id":"1","content":[{"type":"text","text":"There is no tool `read`: no tools are available."}],"is_error":true}
+    Text("So be it.")
+    {"type":"chat_response","message":"So be it."}
+    = Stop
     "#);
     let stream = course.stream();
     let answered =
         |message: &view::Message<'_>| matches!(message, view::Message::Tool { response: Some(_), .. });
     let messages = view::thread(&stream).messages;
-    assert_eq!(messages.iter().map(answered).collect::<Vec<_>>(), [false, true, true]);
+    assert_eq!(messages.iter().map(answered).collect::<Vec<_>>(), [false, true, false]);
 }
 
 proptest! {

@@ -1,14 +1,15 @@
 //! Sending the request, showing the answer and keeping it.
 
-use std::io::Write as _;
+use std::{borrow::Cow, collections::HashSet, error::Error, io::Write as _, sync::Arc};
 
 use jp_conversation::{Event, EventKind, ResponseContent, Usage, view};
-use jp_llm::{Body, Client, Format, Note, Request, anthropic, models::Facts};
+use jp_llm::{Body, Client, Format, Note, Request, Tool, anthropic, models::Facts};
+use jp_resource::Checksum;
 use jp_storage::{Pending, Writer};
-use jp_turn::{Delta, Outcome, Turn, TurnEvent};
+use jp_turn::{Delta, Host, Outcome, Schema, Turn, TurnEvent};
 use serde_json::{Value, json};
 
-use super::{Asked, Recording, contents::contents, facts, model::Model, refused, schema::Schema};
+use super::{Asked, Recording, contents, facts, model::Model, refused, schema, tools};
 use crate::{
     cmd::resource::{Attached, describe},
     error::{Code, Failure},
@@ -18,57 +19,62 @@ use crate::{
 };
 
 pub(super) fn run(
-    asked: &Asked<'_>,
+    asked: Asked<'_>,
     model: &Model,
     mut recording: Option<&mut Recording>,
 ) -> Result<Code, Failure> {
     let runtime = runtime()?;
     let schema = super::newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
-    let schema = schema.map(Schema::of_message).transpose()?;
-    let thread = view::thread(&asked.stream);
+    let schema = schema.map(schema::of_message).transpose()?;
+    let toolbox = Arc::new(tools::toolbox(&asked)?);
+    let tools = toolbox.offered();
     let interrupt = asked.context.interrupt();
     let pending = recording.as_mut().map(|recording| std::mem::take(&mut recording.pending));
-    let prepared = beside(pending.unwrap_or_default(), || prepare(asked, model, &thread, &runtime));
+    let prepared = beside(pending.unwrap_or_default(), || prepare(&asked, model, &tools, &runtime));
     let prepared = prepared.and_then(|prepared| interrupt.check().map(|()| prepared));
-    let (body, notes) = prepared.map_err(|failure| match failure.code {
+    let (facts, body, notes) = prepared.map_err(|failure| match failure.code {
         Code::Interrupted => kept_message(failure, recording.is_some()),
         _ => failure,
     })?;
-    let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
-    let is_new = |note: &&Note| note.turn == newest;
-    notes.iter().filter(is_new).for_each(|note| asked.context.output.warn(&note.to_string()));
 
     let writer = recording.map(|recording| &mut recording.writer);
     let id = writer.as_ref().map(|writer| writer.id().to_string());
     let mut keeper = Keeper {
-        context: asked.context,
+        asked,
+        model,
+        facts,
+        tools,
+        prepared: Some(body),
+        noted: HashSet::new(),
         writer,
         kept: Vec::new(),
         failure: None,
         is_shown: false,
         is_reasoning: false,
     };
+    keeper.note(&notes);
     let outcome = runtime.block_on(async {
         let client = Client::new(model.endpoint.clone())?;
         let fault = |answer: &str| schema.as_ref()?.check(answer).err();
-        let turn = Turn { client: &client, body: &body, model: &model.label, check: Some(&fault) };
-        Ok::<_, Failure>(jp_turn::run(turn, interrupt.wait(), &mut |event| keeper.take(event)).await)
+        let turn = Turn { client: &client, toolbox: &toolbox, model: &model.label, check: Some(&fault) };
+        Ok::<_, Failure>(jp_turn::run(turn, interrupt.wait(), &mut keeper).await)
     })?;
     keeper.end_line()?;
     if let Some(failure) = keeper.failure.take() {
         return Err(failure);
     }
     let kept = std::mem::take(&mut keeper.kept);
-    finish(asked, model, id.as_deref(), &kept, schema.as_ref(), outcome)
+    finish(&keeper.asked, model, id.as_deref(), &kept, schema.as_ref(), outcome)
 }
 
 /// Finds out what the model takes and writes the request.
 fn prepare(
     asked: &Asked<'_>,
     model: &Model,
-    thread: &view::Thread<'_>,
+    tools: &[Tool],
     runtime: &tokio::runtime::Runtime,
-) -> Result<(Body, Vec<Note>), Failure> {
+) -> Result<(Facts, Body, Vec<Note>), Failure> {
+    let thread = &view::thread(&asked.stream);
     let facts = runtime.block_on(async {
         tokio::select! {
             () = asked.context.interrupt().wait() => Err(Failure::interrupted()),
@@ -78,7 +84,8 @@ fn prepare(
     if let Some(limit) = facts.context_tokens {
         warn_of_length(asked.context, tokens(&view::explain(thread)), limit);
     }
-    encode(asked, thread, Some(model), facts)
+    let (body, notes) = encode(asked, thread, tools, Some(model), facts)?;
+    Ok((facts, body, notes))
 }
 
 /// Does some work while the disk takes what was written; nothing is sent before both are done.
@@ -103,6 +110,7 @@ pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 pub(super) fn encode(
     asked: &Asked<'_>,
     thread: &view::Thread<'_>,
+    tools: &[Tool],
     model: Option<&Model>,
     facts: Facts,
 ) -> Result<(Body, Vec<Note>), Failure> {
@@ -114,13 +122,14 @@ pub(super) fn encode(
     let cache_key = asked.id.map(|id| format!("jp-{id}"));
     let request = Request {
         system,
+        tools,
         max_output: max_output(model, facts),
         context: model.and_then(|model| model.configured.context_tokens),
         cache_key: cache_key.as_deref(),
         capabilities: facts.capabilities(),
         ..Request::new(label, thread)
     };
-    let mut contents = contents(thread, asked);
+    let mut contents = contents::contents(thread, asked);
     Ok(Body::new(|out| format.encode(&request, &mut contents, out))?)
 }
 
@@ -152,10 +161,18 @@ pub(super) fn bytes(body: &Body) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Shows what arrives and appends it to the conversation.
+/// Shows what arrives, appends it to the conversation and writes the requests that go on from there.
 struct Keeper<'a> {
-    context: &'a Context<'a>,
+    asked: Asked<'a>,
+    model: &'a Model,
+    facts: Facts,
+    tools: Vec<Tool>,
+    /// The first request.
+    prepared: Option<Body>,
+    /// What the person knows that the model is not shown.
+    noted: HashSet<String>,
     writer: Option<&'a mut Writer>,
+    /// What the model said in this turn, and what it cost.
     kept: Vec<EventKind>,
     /// The first thing that went wrong here; the answer is received to its end all the same.
     failure: Option<Failure>,
@@ -165,54 +182,95 @@ struct Keeper<'a> {
     is_reasoning: bool,
 }
 
-impl Keeper<'_> {
+impl Host for Keeper<'_> {
     fn take(&mut self, event: TurnEvent<'_>) {
+        let output = self.asked.context.output;
         let taken = match event {
             TurnEvent::Delta(Delta::Text(text)) => self.show(text),
             TurnEvent::Delta(Delta::Reasoning(text)) => {
                 self.is_reasoning = true;
-                self.context.output.reasoning(text);
+                output.reasoning(text);
                 Ok(())
             }
             TurnEvent::Retry(notice) => {
-                self.context.output.status(&format!("{notice}"));
+                output.status(&format!("{notice}"));
                 Ok(())
             }
             TurnEvent::Notice(notice) => {
-                self.context.output.warn(notice);
+                output.warn(notice);
                 Ok(())
             }
             TurnEvent::Record(kind) => self.record(kind),
+            TurnEvent::Permit(..) | TurnEvent::Ask(..) | TurnEvent::Called { .. } => Ok(()),
         };
         if let Err(failure) = taken {
             self.failure.get_or_insert(failure);
         }
     }
 
+    fn body(&mut self, aside: &[EventKind]) -> Result<Body, Box<dyn Error + Send + Sync>> {
+        if let Some(body) = self.prepared.take_if(|_| aside.is_empty()) {
+            return Ok(body);
+        }
+        let mut stream = Cow::Borrowed(&self.asked.stream);
+        let now = self.asked.context.now();
+        aside.iter().for_each(|kind| stream.to_mut().push(Event::new(now, kind.clone())));
+        let thread = view::thread(&stream);
+        let (body, notes) = encode(&self.asked, &thread, &self.tools, Some(self.model), self.facts)
+            .map_err(|failure| failure.message)?;
+        self.note(&notes);
+        Ok(body)
+    }
+
+    fn blob(&mut self, checksum: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+        let blobs = view::thread(&self.asked.stream).blobs();
+        let Some(blob) = blobs.into_iter().find(|blob| blob.checksum == *checksum) else { return Ok(None) };
+        Ok(Some(contents::read(&self.asked, &blob)?.into_bytes()))
+    }
+}
+
+impl Keeper<'_> {
+    /// Tells of what the model is not shown of the newest turn, once.
+    fn note(&mut self, notes: &[Note]) {
+        let newest = super::newest_request(&self.asked.stream).map_or(0, |(turn, _)| turn);
+        for note in notes.iter().filter(|note| note.turn == newest) {
+            let note = note.to_string();
+            if !self.noted.contains(&note) {
+                self.asked.context.output.warn(&note);
+                self.noted.insert(note);
+            }
+        }
+    }
+
     fn show(&mut self, text: &str) -> Result<(), Failure> {
-        if self.context.output.is_json() {
+        let output = self.asked.context.output;
+        if output.is_json() {
             return Ok(());
         }
         if std::mem::take(&mut self.is_reasoning) {
-            self.context.output.reasoning("\n\n");
+            output.reasoning("\n\n");
         }
         self.is_shown = !text.ends_with('\n');
-        self.context.output.text(text)
+        output.text(text)
     }
 
     fn record(&mut self, kind: EventKind) -> Result<(), Failure> {
-        let event = Event::new(self.context.now(), kind.clone());
-        self.kept.push(kind);
-        let Some(writer) = self.writer.take() else { return Ok(()) };
+        let is_the_models = !matches!(kind, EventKind::ToolCallResponse(_));
+        self.kept.extend(is_the_models.then(|| kind.clone()));
+        let event = Event::new(self.asked.context.now(), kind);
+        let Some(writer) = self.writer.take() else {
+            self.asked.stream.push(event);
+            return Ok(());
+        };
         let batch = writer.batch();
-        writer.append(vec![event], batch)?;
+        writer.append(vec![event], batch)?.into_iter().for_each(|event| self.asked.stream.push(event));
         // Not given back where that failed: what came after it would be an answer with a hole in it.
         self.writer = Some(writer);
         Ok(())
     }
 
     fn end_line(&mut self) -> Result<(), Failure> {
-        if std::mem::take(&mut self.is_shown) { self.context.output.line("") } else { Ok(()) }
+        if std::mem::take(&mut self.is_shown) { self.asked.context.output.line("") } else { Ok(()) }
     }
 }
 
@@ -226,10 +284,10 @@ fn finish(
 ) -> Result<Code, Failure> {
     let mut structured = None;
     let output = asked.context.output;
-    let has_answer =
-        kept.iter().any(|kind| matches!(kind, EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_)));
+    let is_said = |kind: &EventKind| matches!(kind, EventKind::ChatResponse(_));
+    let has_answer = kept.iter().any(|kind| is_said(kind) || matches!(kind, EventKind::ToolCallRequest(_)));
     let (code, failure) = match outcome {
-        Outcome::Done { .. } if !has_answer => {
+        Outcome::Done { .. } if !since_calls(kept).iter().any(is_said) => {
             (Code::Failed, Some(Failure::new("the model's answer is empty")))
         }
         Outcome::Done { .. } => match schema.map(|schema| read_structured(schema, kept)).transpose() {
@@ -241,6 +299,14 @@ fn finish(
         },
         Outcome::Interrupted => (Code::Interrupted, Some(Failure::interrupted())),
         Outcome::Failed(error) => (Code::Failed, Some(refused::failure(&error, asked, model))),
+        Outcome::Unprepared(error) => {
+            (Code::Failed, Some(Failure::new(format!("failed to put the next request together: {error}"))))
+        }
+        Outcome::Endless { rounds } => {
+            let failure =
+                Failure::new(format!("the model called tools {rounds} times in a row and was stopped"));
+            (Code::Failed, Some(failure.with_hint("`jp query` without words lets it go on.")))
+        }
     };
     let cut_off = incomplete(kept).filter(|_| failure.is_none());
     if let Some(reason) = cut_off {
@@ -306,7 +372,7 @@ fn summarise(asked: &Asked<'_>, kept: &[EventKind]) {
     output.status("");
     attached_lines(asked, output);
     if let Some(usage) = usage(kept) {
-        output.status(&usage_line(usage));
+        output.status(&usage_line(&usage));
     }
 }
 
@@ -329,10 +395,27 @@ fn attached_lines(asked: &Asked<'_>, output: &Output) {
     }
 }
 
-fn usage(kept: &[EventKind]) -> Option<&Usage> {
-    kept.iter().find_map(|kind| match kind {
-        EventKind::Usage(usage) => Some(usage),
+/// Returns what the model said after its last call of a tool.
+fn since_calls(kept: &[EventKind]) -> &[EventKind] {
+    let last = kept.iter().rposition(|kind| matches!(kind, EventKind::ToolCallRequest(_)));
+    &kept[last.map_or(0, |last| last + 1)..]
+}
+
+/// Returns what all requests of the turn cost.
+fn usage(kept: &[EventKind]) -> Option<Usage> {
+    let sum =
+        |left: Option<u64>, right: Option<u64>| left.map_or(right, |left| Some(left + right.unwrap_or(0)));
+    let usages = kept.iter().filter_map(|kind| match kind {
+        EventKind::Usage(usage) => Some(usage.clone()),
         _ => None,
+    });
+    usages.reduce(|all, usage| Usage {
+        model: all.model,
+        input: sum(all.input, usage.input),
+        cached_read: sum(all.cached_read, usage.cached_read),
+        cached_write: sum(all.cached_write, usage.cached_write),
+        output: sum(all.output, usage.output),
+        reasoning: sum(all.reasoning, usage.reasoning),
     })
 }
 
@@ -343,9 +426,9 @@ fn usage_line(usage: &Usage) -> String {
     format!("Tokens: {}", figures.collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the words of the answer, reasoning aside.
+/// Returns the words of the answer, reasoning and what came before the last call of a tool aside.
 fn answer(kept: &[EventKind]) -> String {
-    text(kept, |content| match content {
+    text(since_calls(kept), |content| match content {
         ResponseContent::Message(text) => Some(text),
         ResponseContent::Reasoning(_) => None,
     })

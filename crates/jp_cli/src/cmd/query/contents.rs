@@ -60,6 +60,12 @@ impl Contents for Ahead {
     }
 }
 
+/// Reads content that the conversation names.
+pub(super) fn read(asked: &Asked<'_>, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
+    let scratch = asked.scratch.map(|scratch| scratch.blobs().clone());
+    read_from(&Vec::from_iter(scratch.into_iter().chain([asked.store.blobs().clone()])), blob)
+}
+
 /// Reads from the first store that has the blob.
 fn read_from(stores: &[Blobs], blob: &BlobRef) -> Result<ResourceContent, BlobError> {
     let (last, others) = stores.split_last().expect("there is a store to read from");

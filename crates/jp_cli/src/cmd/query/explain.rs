@@ -6,7 +6,7 @@ use jp_resource::Snapshot;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Asked, answer, facts, model::Model};
+use super::{Asked, answer, facts, model::Model, tools};
 use crate::{
     error::{Code, Failure},
     output::table,
@@ -30,7 +30,7 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
         Some(model) => answer::runtime()?.block_on(facts::facts(model, asked.context, &thread)),
         None => models::built_in(Format::Chat, ""),
     };
-    let (body, notes) = answer::encode(asked, &thread, model, facts)?;
+    let (body, notes) = answer::encode(asked, &thread, &tools::toolbox(asked)?.offered(), model, facts)?;
     let mut turns = view::explain(&thread);
     notes.iter().for_each(|note| mark(note, &thread, &mut turns));
     let tokens = answer::tokens(&turns);

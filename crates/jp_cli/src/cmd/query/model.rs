@@ -2,7 +2,7 @@
 
 use std::{process::Command, time::Duration};
 
-use jp_config::{KeyCommand, Layer, LlmProvider, Resolved};
+use jp_config::{CommandSetting, Layer, LlmProvider, Resolved};
 use jp_llm::{
     BaseUrl, Endpoint, Secret,
     discover::{self, Candidate},
@@ -195,10 +195,10 @@ pub(crate) fn usual_key_variable(provider: &str) -> Option<&'static str> {
     }
 }
 
-fn key_from(provider: &str, command: &KeyCommand) -> Result<Secret, Failure> {
+fn key_from(provider: &str, command: &CommandSetting) -> Result<Secret, Failure> {
     let words: Vec<&str> = match command {
-        KeyCommand::Line(line) => line.split_whitespace().collect(),
-        KeyCommand::Words(words) => words.iter().map(String::as_str).collect(),
+        CommandSetting::Line(line) => line.split_whitespace().collect(),
+        CommandSetting::Words(words) => words.iter().map(String::as_str).collect(),
     };
     let failed = |reason: String| {
         Failure::new(format!("providers.llm.{provider}.api_key_command gave no API key: {reason}"))

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{CommandError, group};
+use crate::{ProcessError, group};
 
 /// How long to wait for output before looking whether it is time to end.
 const TICK: Duration = Duration::from_millis(50);
@@ -23,47 +23,51 @@ const CHUNK: usize = 64 * 1024;
 const QUEUE: usize = 4;
 
 /// What ends a program.
-pub(crate) struct Bounds<'a> {
+#[derive(Clone, Copy)]
+pub struct Bounds<'a> {
     /// How long it may run.
-    pub(crate) timeout: Duration,
+    pub timeout: Duration,
     /// How much it may print.
-    pub(crate) max_bytes: u64,
+    pub max_bytes: u64,
     /// Whether nobody wants the output any more; asked every 50 ms.
-    pub(crate) is_moot: &'a dyn Fn() -> bool,
+    pub is_moot: &'a dyn Fn() -> bool,
 }
 
 /// What a program printed, and how it ended.
 #[derive(Debug, Default)]
-pub(crate) struct Output {
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
-    pub(crate) status: i32,
+pub struct Output {
+    /// What came through its standard output.
+    pub stdout: Vec<u8>,
+    /// What came through its standard error.
+    pub stderr: Vec<u8>,
+    /// Its exit status.
+    pub status: i32,
     /// Whether something that it started still held its output half a second after its end.
-    pub(crate) was_held: bool,
+    pub was_held: bool,
 }
 
 /// Runs a program to its end, stdin empty; `None` if its output became moot before.
 ///
 /// However this returns, the program has ended and, where the bounds ended it, its process group too.
-pub(crate) fn run(mut command: Command, bounds: &Bounds<'_>) -> Result<Option<Output>, CommandError> {
+pub fn run(mut command: Command, bounds: &Bounds<'_>) -> Result<Option<Output>, ProcessError> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     group::separate(&mut command);
     let child = command.spawn().map_err(|error| start_error(command.get_program(), error))?;
-    let mut running = Running::new(child).map_err(|source| CommandError::Output { source })?;
+    let mut running = Running::new(child).map_err(|source| ProcessError::Output { source })?;
     Ok(if running.watch(bounds)? { Some(running.finish()?) } else { None })
 }
 
-fn start_error(program: &OsStr, source: io::Error) -> CommandError {
+fn start_error(program: &OsStr, source: io::Error) -> ProcessError {
     let path = Path::new(program);
     let is_path = path.parent().is_some_and(|parent| parent != Path::new(""));
     let name = program.to_string_lossy().into_owned();
     match source.kind() {
-        io::ErrorKind::NotFound if !is_path => CommandError::NotFound { program: name },
-        io::ErrorKind::NotFound if !path.exists() => CommandError::Missing { path: path.to_owned() },
+        io::ErrorKind::NotFound if !is_path => ProcessError::NotFound { program: name },
+        io::ErrorKind::NotFound if !path.exists() => ProcessError::Missing { path: path.to_owned() },
         _ if is_path && path.is_dir() => {
-            CommandError::Start { program: name, source: io::ErrorKind::IsADirectory.into() }
+            ProcessError::Start { program: name, source: io::ErrorKind::IsADirectory.into() }
         }
-        _ => CommandError::Start { program: name, source },
+        _ => ProcessError::Start { program: name, source },
     }
 }
 
@@ -97,7 +101,7 @@ impl Running {
     }
 
     /// Collects output until the program has ended; returns whether it is still wanted then.
-    fn watch(&mut self, bounds: &Bounds<'_>) -> Result<bool, CommandError> {
+    fn watch(&mut self, bounds: &Bounds<'_>) -> Result<bool, ProcessError> {
         let started = Instant::now();
         let mut ended: Option<Instant> = None;
         loop {
@@ -112,9 +116,9 @@ impl Running {
                     return Ok(true);
                 }
                 None if started.elapsed() >= bounds.timeout => {
-                    return Err(CommandError::Timeout { limit: bounds.timeout });
+                    return Err(ProcessError::Timeout { limit: bounds.timeout });
                 }
-                None if group::is_stopped(&mut self.child) => return Err(CommandError::Stopped),
+                None if group::is_stopped(&mut self.child) => return Err(ProcessError::Stopped),
                 _ if (bounds.is_moot)() => return Ok(false),
                 _ => {}
             }
@@ -122,13 +126,13 @@ impl Running {
     }
 
     /// Takes what was printed, or waits a moment for it; returns whether there may be more.
-    fn receive(&mut self, limit: u64) -> Result<bool, CommandError> {
+    fn receive(&mut self, limit: u64) -> Result<bool, ProcessError> {
         match self.chunks.recv_timeout(TICK) {
             Ok(chunk) => {
-                let (stream, bytes) = chunk.map_err(|source| CommandError::Output { source })?;
+                let (stream, bytes) = chunk.map_err(|source| ProcessError::Output { source })?;
                 let Output { stdout, stderr, .. } = &mut self.output;
                 if (stdout.len() + stderr.len() + bytes.len()) as u64 > limit {
-                    return Err(CommandError::TooLong { limit });
+                    return Err(ProcessError::TooLong { limit });
                 }
                 match stream {
                     Stream::Stdout => stdout.extend(bytes),
@@ -144,18 +148,18 @@ impl Running {
         }
     }
 
-    fn has_ended(&mut self) -> Result<bool, CommandError> {
-        group::has_ended(&mut self.child).map_err(|source| CommandError::Output { source })
+    fn has_ended(&mut self) -> Result<bool, ProcessError> {
+        group::has_ended(&mut self.child).map_err(|source| ProcessError::Output { source })
     }
 
     /// Takes leave of a program that has ended.
-    fn finish(mut self) -> Result<Output, CommandError> {
+    fn finish(mut self) -> Result<Output, ProcessError> {
         if self.output.was_held {
             group::kill(&mut self.child);
         }
-        let status = self.child.wait().map_err(|source| CommandError::Output { source })?;
+        let status = self.child.wait().map_err(|source| ProcessError::Output { source })?;
         self.is_reaped = true;
-        self.output.status = status.code().ok_or(CommandError::Signal { status })?;
+        self.output.status = status.code().ok_or(ProcessError::Signal { status })?;
         Ok(std::mem::take(&mut self.output))
     }
 }

@@ -1,8 +1,8 @@
 use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
 
-/// Why there is no output of a command.
+/// Why there is no output of a program.
 #[derive(Debug, thiserror::Error)]
-pub enum CommandError {
+pub enum ProcessError {
     /// No directory of `PATH` has the program.
     #[error("there is no program {program:?} in PATH{}", spaced_hint(program))]
     NotFound {
@@ -39,7 +39,7 @@ pub enum CommandError {
     #[error("it stopped, as programs do that want to read from the terminal: there is none for them here")]
     Stopped,
     /// The program was ended because it printed too much.
-    #[error("it printed more than the {limit} bytes that conversation.attachment.max_bytes allows")]
+    #[error("it printed more than the {limit} bytes that it may")]
     TooLong {
         /// The most it may print.
         limit: u64,

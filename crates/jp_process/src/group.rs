@@ -11,16 +11,16 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 /// Makes what is started a group of its own: a signal of the terminal does not reach it, and it can be
 /// ended as a whole.
 #[cfg(unix)]
-pub(super) fn separate(command: &mut Command) {
+pub fn separate(command: &mut Command) {
     std::os::unix::process::CommandExt::process_group(command, 0);
 }
 
 #[cfg(not(unix))]
-pub(super) fn separate(_: &mut Command) {}
+pub fn separate(_: &mut Command) {}
 
 /// Returns whether the program has ended. It is not reaped, so its id still names the group.
 #[cfg(unix)]
-pub(super) fn has_ended(child: &mut Child) -> io::Result<bool> {
+pub fn has_ended(child: &mut Child) -> io::Result<bool> {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     match waitid(WaitId::Pid(Pid::from_child(child)), options) {
         Err(rustix::io::Errno::INTR) => Ok(false),
@@ -29,39 +29,39 @@ pub(super) fn has_ended(child: &mut Child) -> io::Result<bool> {
 }
 
 #[cfg(not(unix))]
-pub(super) fn has_ended(child: &mut Child) -> io::Result<bool> {
+pub fn has_ended(child: &mut Child) -> io::Result<bool> {
     Ok(child.try_wait()?.is_some())
 }
 
 /// Returns whether the program is stopped: it wanted to read from the terminal, which its group may not.
 #[cfg(unix)]
-pub(super) fn is_stopped(child: &mut Child) -> bool {
+pub fn is_stopped(child: &mut Child) -> bool {
     let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(Some(_)))
 }
 
 #[cfg(not(unix))]
-pub(super) fn is_stopped(_: &mut Child) -> bool {
+pub fn is_stopped(_: &mut Child) -> bool {
     false
 }
 
 /// Asks the program, and all of its group, to end. It must not have been reaped.
 #[cfg(unix)]
-pub(super) fn terminate(child: &mut Child) {
+pub fn terminate(child: &mut Child) {
     // Fails where there is nothing left to ask.
     let _ = kill_process_group(Pid::from_child(child), Signal::TERM);
 }
 
 #[cfg(not(unix))]
-pub(super) fn terminate(_: &mut Child) {}
+pub fn terminate(_: &mut Child) {}
 
 /// Ends the program, and all of its group. It must not have been reaped.
 #[cfg(unix)]
-pub(super) fn kill(child: &mut Child) {
+pub fn kill(child: &mut Child) {
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
 }
 
 #[cfg(not(unix))]
-pub(super) fn kill(child: &mut Child) {
+pub fn kill(child: &mut Child) {
     let _ = child.kill();
 }

@@ -1,0 +1,12 @@
+//! Runs a program together with what it starts, within bounds.
+//!
+//! [`run`] runs it to its end and returns what it printed. [`group`] is what that is made of: a program is in a process
+//! group of its own, so that a signal of the terminal does not reach it and all of it can be ended. Nothing here looks
+//! at a terminal, and nothing is left behind but what a program put into another group itself.
+
+mod error;
+pub mod group;
+mod run;
+
+pub use error::ProcessError;
+pub use run::{Bounds, Output, run};

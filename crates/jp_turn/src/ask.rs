@@ -1,0 +1,70 @@
+//! What a turn asks of the person, each with a channel for the answer.
+
+use jp_tool::{ContentBlock, InputRequest};
+use serde_json::{Map, Value};
+
+/// A call that runs only if the person agrees.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PermissionRequest {
+    /// The tool.
+    pub tool: String,
+    /// What would run.
+    pub preview: Preview,
+    /// The arguments, which the person may change.
+    pub arguments: Map<String, Value>,
+    /// What is wrong with the arguments as the person changed them.
+    pub fault: Option<String>,
+}
+
+/// What a call would do, for a person to judge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preview {
+    /// One line: the command line, or what happens to which file.
+    pub title: String,
+    /// More of it: a diff, say.
+    pub detail: Option<String>,
+}
+
+/// What the person says to a call.
+///
+/// A channel that is closed without one means that nobody is there.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// It may run.
+    Allow,
+    /// It may run, and so may the tool for the rest of the turn.
+    AllowForTurn,
+    /// It may run with these arguments, if they fit.
+    Edit(Map<String, Value>),
+    /// It may not.
+    Refuse {
+        /// Why, for the model.
+        reason: Option<String>,
+    },
+}
+
+/// A tool's question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Question {
+    /// Who asks.
+    pub tool: String,
+    /// What the tool returned before the question.
+    pub context: Vec<ContentBlock>,
+    /// What is asked.
+    pub input: InputRequest,
+    /// What is wrong with the answer that the person just gave.
+    pub fault: Option<String>,
+}
+
+/// What the person says to a question.
+///
+/// A channel that is closed without one means that nobody is there.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// The answer.
+    Once(Value),
+    /// The answer, whenever this tool asks this in the rest of the turn.
+    ForTurn(Value),
+    /// None.
+    Declined,
+}

@@ -1,0 +1,198 @@
+//! Runs the calls of one answer, several at a time, and puts what they want to whoever drives the turn.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use jp_conversation::{EventKind, InquiryRequest, InquiryResponse, ToolCallRequest, ToolCallResponse};
+use jp_resource::Checksum;
+use jp_tool::{ContentBlock, InputRequest, ToolResponse};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::{
+    Decision, Host, PermissionRequest, Question, Reply, Toolbox, Turn, TurnEvent, call, inquiry, record,
+};
+
+/// What a call wants of whoever drives the turn.
+pub(crate) enum Wish {
+    /// A word to the person.
+    Notice(String),
+    /// Leave to run.
+    Permit(PermissionRequest, oneshot::Sender<Decision>),
+    /// The person's answer.
+    Ask(Question, oneshot::Sender<Reply>),
+    /// The model's answer.
+    Infer(Inquiry, oneshot::Sender<Result<Value, String>>),
+    /// That the question and its answer are kept.
+    Keep(InquiryRequest, InquiryResponse),
+    /// Content that the conversation holds.
+    Blob(Checksum, oneshot::Sender<Result<Option<Vec<u8>>, String>>),
+    /// That its result is kept.
+    Done(Box<ToolCallResponse>),
+}
+
+/// A question to the model, with what the tool returned before it.
+pub(crate) struct Inquiry {
+    pub(crate) call: ToolCallRequest,
+    pub(crate) context: Vec<ContentBlock>,
+    pub(crate) input: InputRequest,
+}
+
+/// A call's line to whoever drives the turn.
+#[derive(Clone)]
+pub(crate) struct Line {
+    wishes: mpsc::UnboundedSender<Wish>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Line {
+    /// Returns whether the person wants no more of this.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Relaxed)
+    }
+
+    pub(crate) fn notice(&self, notice: String) {
+        self.wish(Wish::Notice(notice));
+    }
+
+    pub(crate) fn keep(&self, question: InquiryRequest, answer: InquiryResponse) {
+        self.wish(Wish::Keep(question, answer));
+    }
+
+    /// Asks for leave; `None` where nobody is there to give it.
+    pub(crate) fn permit(&self, request: PermissionRequest) -> Option<Decision> {
+        self.put(|reply| Wish::Permit(request, reply))
+    }
+
+    /// Asks the person; `None` where nobody is there.
+    pub(crate) fn ask(&self, question: Question) -> Option<Reply> {
+        self.put(|reply| Wish::Ask(question, reply))
+    }
+
+    /// Asks the model; the error says why there is no answer.
+    pub(crate) fn infer(&self, inquiry: Inquiry) -> Result<Value, String> {
+        self.put(|reply| Wish::Infer(inquiry, reply)).unwrap_or_else(|| Err("interrupted".to_owned()))
+    }
+
+    /// Reads content that the conversation names; `None` where it names none of that checksum.
+    pub(crate) fn blob(&self, checksum: Checksum) -> Result<Option<Vec<u8>>, String> {
+        self.put(|reply| Wish::Blob(checksum, reply)).unwrap_or_else(|| Err("interrupted".to_owned()))
+    }
+
+    fn put<T>(&self, wish: impl FnOnce(oneshot::Sender<T>) -> Wish) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        self.wish(wish(sender));
+        receiver.blocking_recv().ok()
+    }
+
+    fn wish(&self, wish: Wish) {
+        // Nobody listens once the turn is given up; then there is nothing left to wish for.
+        _ = self.wishes.send(wish);
+    }
+}
+
+/// Runs the calls to their ends; each result is recorded as soon as it is there. Returns whether `cancel` came
+/// before.
+pub(crate) async fn run(
+    calls: Vec<ToolCallRequest>,
+    turn: &Turn<'_>,
+    mut cancel: Pin<&mut impl Future<Output = ()>>,
+    host: &mut dyn Host,
+) -> bool {
+    let (wishes, mut wished) = mpsc::unbounded_channel();
+    let line = Line { wishes, cancelled: Arc::default() };
+    let tasks: Vec<_> = calls.iter().map(|call| start(call, turn.toolbox, &line)).collect();
+    let cancelled = Arc::clone(&line.cancelled);
+    // What is left are the calls' own, so the channel ends with them.
+    drop(line);
+    let mut driver = Driver { calls: &calls, turn, host, is_done: vec![false; calls.len()] };
+    loop {
+        let is_cancelled = cancelled.load(Relaxed);
+        tokio::select! {
+            biased;
+            () = cancel.as_mut(), if !is_cancelled => cancelled.store(true, Relaxed),
+            wish = wished.recv() => match wish {
+                Some(wish) => driver.fulfil(wish, is_cancelled, cancel.as_mut(), &cancelled).await,
+                None => break,
+            },
+        }
+    }
+    for (index, task) in tasks.into_iter().enumerate() {
+        let ended = task.await;
+        if !driver.is_done[index] {
+            let reason = ended.err().map_or_else(String::new, |error| format!(": {error}"));
+            let response = ToolResponse::error([ContentBlock::text(format!("The tool failed{reason}"))]);
+            driver.done(record::response(&calls[index].id, response));
+        }
+    }
+    cancelled.load(Relaxed)
+}
+
+fn start(call: &ToolCallRequest, toolbox: &Arc<Toolbox>, line: &Line) -> tokio::task::JoinHandle<()> {
+    let (call, toolbox, line) = (call.clone(), Arc::clone(toolbox), line.clone());
+    tokio::task::spawn_blocking(move || {
+        let response = call::run(&call, &toolbox, &line);
+        line.wish(Wish::Done(Box::new(response)));
+    })
+}
+
+struct Driver<'a, 'h> {
+    calls: &'a [ToolCallRequest],
+    turn: &'a Turn<'a>,
+    host: &'h mut dyn Host,
+    is_done: Vec<bool>,
+}
+
+impl Driver<'_, '_> {
+    /// Does what a call wishes; after an interruption nobody is asked any more.
+    async fn fulfil(
+        &mut self,
+        wish: Wish,
+        is_cancelled: bool,
+        cancel: Pin<&mut impl Future<Output = ()>>,
+        cancelled: &AtomicBool,
+    ) {
+        match wish {
+            Wish::Notice(notice) => self.host.take(TurnEvent::Notice(&notice)),
+            Wish::Permit(request, reply) if !is_cancelled => {
+                self.host.take(TurnEvent::Permit(request, reply));
+            }
+            Wish::Ask(question, reply) if !is_cancelled => self.host.take(TurnEvent::Ask(question, reply)),
+            Wish::Permit(..) | Wish::Ask(..) => {}
+            Wish::Infer(inquiry, reply) if !is_cancelled => {
+                let answer = tokio::select! {
+                    biased;
+                    () = cancel => {
+                        cancelled.store(true, Relaxed);
+                        Err("interrupted".to_owned())
+                    }
+                    answer = inquiry::infer(inquiry, self.turn, self.host) => answer,
+                };
+                _ = reply.send(answer);
+            }
+            Wish::Infer(_, reply) => _ = reply.send(Err("interrupted".to_owned())),
+            Wish::Keep(question, answer) => {
+                self.host.take(TurnEvent::Record(EventKind::InquiryRequest(question)));
+                self.host.take(TurnEvent::Record(EventKind::InquiryResponse(answer)));
+            }
+            Wish::Blob(checksum, reply) => {
+                _ = reply.send(self.host.blob(&checksum).map_err(|error| error.to_string()));
+            }
+            Wish::Done(response) => self.done(*response),
+        }
+    }
+
+    fn done(&mut self, response: ToolCallResponse) {
+        let position = self.calls.iter().position(|call| call.id == response.id);
+        if let Some(index) = position {
+            self.is_done[index] = true;
+            self.host.take(TurnEvent::Called { call: &self.calls[index], response: &response });
+        }
+        self.host.take(TurnEvent::Record(EventKind::ToolCallResponse(response)));
+    }
+}

@@ -1,0 +1,121 @@
+//! What a tool is: how it is offered to a model, where it is from and what it may do.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use serde_json::{Map, Value};
+
+use crate::{builtin::Builtin, local::Command};
+
+/// A tool that may be called in a turn.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of its arguments, an object.
+    pub parameters: Map<String, Value>,
+    /// Where it is from.
+    pub source: Source,
+    /// Whether it runs unasked.
+    pub permission: Permission,
+    /// Who answers its questions, by their ids; the person where nothing is said.
+    pub questions: BTreeMap<String, Answerer>,
+    /// What it is handed as it is.
+    pub options: Map<String, Value>,
+    /// How long one run may take.
+    pub timeout: Duration,
+    /// How much of a result the model is shown, in bytes.
+    pub max_output_bytes: usize,
+    /// Whether what it returns may become a reference to what was delivered before.
+    pub deduplicate: bool,
+    /// How it lives on between calls, if it does.
+    pub stateful: Option<Stateful>,
+}
+
+/// Where a tool is from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Source {
+    /// A program of the person's.
+    Local(Command),
+    /// jp's own.
+    Builtin(Builtin),
+}
+
+/// Whether a tool runs unasked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Permission {
+    /// The person is asked each time.
+    Ask,
+    /// It runs.
+    Unattended,
+    /// It never runs.
+    Deny,
+}
+
+/// Who answers a question.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answerer {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// Nobody: this is the answer.
+    Fixed(Value),
+}
+
+/// How a tool lives on between calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stateful {
+    /// What the model may do with it; never empty.
+    pub actions: Vec<Action>,
+    /// Whether it outlives the turn.
+    pub keep: bool,
+}
+
+/// What is done with a stateful tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Starting it.
+    Spawn,
+    /// Asking how far it is.
+    Fetch,
+    /// Giving it more.
+    Apply,
+    /// Ending it.
+    Abort,
+}
+
+impl Tool {
+    /// How long a run may take where nothing is said.
+    pub const TIMEOUT: Duration = Duration::from_secs(120);
+    /// How much of a result the model is shown where nothing is said.
+    pub const MAX_OUTPUT_BYTES: usize = 256_000;
+
+    /// Makes a tool that has the defaults.
+    pub fn new(name: impl Into<String>, parameters: Map<String, Value>, source: Source) -> Self {
+        Self {
+            name: name.into(),
+            description: String::new(),
+            parameters,
+            source,
+            permission: Permission::Ask,
+            questions: BTreeMap::new(),
+            options: Map::new(),
+            timeout: Self::TIMEOUT,
+            max_output_bytes: Self::MAX_OUTPUT_BYTES,
+            deduplicate: true,
+            stateful: None,
+        }
+    }
+
+    /// Returns what a model is told of the tool.
+    #[must_use]
+    pub fn offered(&self) -> jp_llm::Tool {
+        jp_llm::Tool {
+            name: self.name.clone(),
+            description: self.description.clone(),
+            parameters: self.parameters.clone(),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The tools of a turn, and what they share.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    path::PathBuf,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use serde_json::Value;
+
+use crate::{Tool, builtin::Files};
+
+/// The tools of a turn.
+#[derive(Debug)]
+pub struct Toolbox {
+    /// The tools, in the order in which models are told of them.
+    pub tools: Vec<Tool>,
+    /// Names of tools that there are and that are switched off, so that a call of one can be told why.
+    pub disabled: Vec<String>,
+    /// What tools are told of where they run.
+    pub surroundings: Surroundings,
+    /// The workspace's files, as far as tools may reach them.
+    pub files: Files,
+    /// What the person said for the rest of the turn.
+    pub(crate) said: Mutex<Said>,
+}
+
+/// Where tools run.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    /// The workspace root.
+    pub root: PathBuf,
+    /// The conversation, where it has an id.
+    pub conversation: Option<String>,
+    /// Variables of the environment that no program gets: they hold keys.
+    pub secret_variables: Vec<String>,
+    /// The `jp` command itself, which some tools run.
+    pub executable: PathBuf,
+}
+
+/// What the person said for the rest of the turn.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    /// Tools that run without being asked about.
+    pub(crate) allowed: BTreeSet<String>,
+    /// Answers, by tool and question.
+    pub(crate) answers: HashMap<(String, String), Value>,
+}
+
+impl Toolbox {
+    /// Puts tools together.
+    #[must_use]
+    pub fn new(tools: Vec<Tool>, surroundings: Surroundings, files: Files) -> Self {
+        Self { tools, disabled: Vec::new(), surroundings, files, said: Mutex::default() }
+    }
+
+    /// Returns what a model is told of the tools.
+    #[must_use]
+    pub fn offered(&self) -> Vec<jp_llm::Tool> {
+        self.tools.iter().map(Tool::offered).collect()
+    }
+
+    pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Finds a tool; the error is for the model.
+    pub(crate) fn find(&self, name: &str) -> Result<&Tool, String> {
+        if let Some(tool) = self.tools.iter().find(|tool| tool.name == name) {
+            return Ok(tool);
+        }
+        if self.disabled.iter().any(|disabled| disabled == name) {
+            return Err(format!("The tool `{name}` is switched off in this conversation."));
+        }
+        let names: Vec<_> = self.tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+        Err(match names.as_slice() {
+            [] => format!("There is no tool `{name}`: no tools are available."),
+            names => format!("There is no tool `{name}`. There are: {}.", names.join(", ")),
+        })
+    }
+}
