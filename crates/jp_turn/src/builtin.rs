@@ -19,6 +19,13 @@ impl Builtin {
     /// All of them, in the order in which models are told of them.
     pub const ALL: [Self; 1] = [Self::ReadMore];
 
+    /// Returns whether it changes files.
+    pub(crate) fn writes_files(self) -> bool {
+        match self {
+            Self::ReadMore => false,
+        }
+    }
+
     /// Returns the tool with its defaults.
     #[must_use]
     pub fn tool(self) -> Tool {

@@ -12,11 +12,14 @@ use jp_conversation::{EventKind, InquiryRequest, InquiryResponse, ToolCallReques
 use jp_resource::Checksum;
 use jp_tool::{ContentBlock, InputRequest, ToolResponse};
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::{
-    Decision, Host, PermissionRequest, Question, Reply, Toolbox, Turn, TurnEvent, call, inquiry, record,
+    Decision, Host, PermissionRequest, Question, Reply, Tool, Toolbox, Turn, TurnEvent, call, inquiry, record,
 };
+
+/// How many calls run at once.
+const AT_ONCE: usize = 8;
 
 /// What a call wants of whoever drives the turn.
 pub(crate) enum Wish {
@@ -106,7 +109,11 @@ pub(crate) async fn run(
 ) -> bool {
     let (wishes, mut wished) = mpsc::unbounded_channel();
     let line = Line { wishes, cancelled: Arc::default() };
-    let tasks: Vec<_> = calls.iter().map(|call| start(call, turn.toolbox, &line)).collect();
+    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    let tasks: Vec<_> = lanes(&calls, turn.toolbox)
+        .into_iter()
+        .map(|lane| start(lane, turn.toolbox, &line, &slots))
+        .collect();
     let cancelled = Arc::clone(&line.cancelled);
     // What is left are the calls' own, so the channel ends with them.
     drop(line);
@@ -122,22 +129,42 @@ pub(crate) async fn run(
             },
         }
     }
-    for (index, task) in tasks.into_iter().enumerate() {
-        let ended = task.await;
-        if !driver.is_done[index] {
-            let reason = ended.err().map_or_else(String::new, |error| format!(": {error}"));
-            let response = ToolResponse::error([ContentBlock::text(format!("The tool failed{reason}"))]);
-            driver.done(record::response(&calls[index].id, response));
+    for task in tasks {
+        if let Err(error) = task.await {
+            driver.host.take(TurnEvent::Notice(&format!("a tool failed: {error}")));
         }
     }
+    driver.close();
     cancelled.load(Relaxed)
 }
 
-fn start(call: &ToolCallRequest, toolbox: &Arc<Toolbox>, line: &Line) -> tokio::task::JoinHandle<()> {
-    let (call, toolbox, line) = (call.clone(), Arc::clone(toolbox), line.clone());
-    tokio::task::spawn_blocking(move || {
-        let response = call::run(&call, &toolbox, &line);
-        line.wish(Wish::Done(Box::new(response)));
+/// Says which calls run one after the other: those that write files, in their order; each other call is for itself.
+fn lanes(calls: &[ToolCallRequest], toolbox: &Toolbox) -> Vec<Vec<ToolCallRequest>> {
+    let is_writing = |call: &&ToolCallRequest| toolbox.find(&call.name).is_ok_and(Tool::writes_files);
+    let (writing, others): (Vec<_>, Vec<_>) = calls.iter().partition(is_writing);
+    let others = others.into_iter().map(|call| vec![call.clone()]);
+    let writing: Vec<_> = writing.into_iter().cloned().collect();
+    others.chain((!writing.is_empty()).then_some(writing)).collect()
+}
+
+fn start(
+    lane: Vec<ToolCallRequest>,
+    toolbox: &Arc<Toolbox>,
+    line: &Line,
+    slots: &Arc<Semaphore>,
+) -> tokio::task::JoinHandle<()> {
+    let (toolbox, line, slots) = (Arc::clone(toolbox), line.clone(), Arc::clone(slots));
+    let run = move || {
+        for call in lane {
+            let response = call::run(&call, &toolbox, &line);
+            line.wish(Wish::Done(Box::new(response)));
+        }
+    };
+    tokio::spawn(async move {
+        let _slot = slots.acquire_owned().await;
+        if let Err(error) = tokio::task::spawn_blocking(run).await {
+            std::panic::resume_unwind(error.into_panic());
+        }
     })
 }
 
@@ -184,6 +211,17 @@ impl Driver<'_, '_> {
                 _ = reply.send(self.host.blob(&checksum).map_err(|error| error.to_string()));
             }
             Wish::Done(response) => self.done(*response),
+        }
+    }
+
+    /// Gives an error result to each call that has none.
+    fn close(&mut self) {
+        let open = self.calls.iter().zip(&self.is_done).filter(|(_, is_done)| !**is_done);
+        for call in open.map(|(call, _)| call).collect::<Vec<_>>() {
+            self.done(record::response(
+                &call.id,
+                ToolResponse::error([ContentBlock::text("The tool failed.")]),
+            ));
         }
     }
 

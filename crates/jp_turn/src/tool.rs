@@ -109,6 +109,11 @@ impl Tool {
         }
     }
 
+    /// Returns whether it changes files itself: such calls of one answer run one after the other.
+    pub(crate) fn writes_files(&self) -> bool {
+        matches!(self.source, Source::Builtin(builtin) if builtin.writes_files())
+    }
+
     /// Returns what a model is told of the tool.
     #[must_use]
     pub fn offered(&self) -> jp_llm::Tool {
