@@ -85,6 +85,9 @@ pub(crate) enum Command {
     /// Models that there are, and which one answers
     #[command(subcommand)]
     Model(Model),
+    /// Serve a shell session to the tool `shell`
+    #[command(hide = true)]
+    ShellSession,
 }
 
 #[derive(Debug, clap::Args)]

@@ -7,6 +7,7 @@ mod init;
 mod model;
 mod query;
 mod resource;
+mod shell_session;
 mod storage;
 
 use crate::{
@@ -38,11 +39,12 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
     }
     let command = match args.command {
         Command::Init(init) => return init::run(&init, environment, output),
+        Command::ShellSession => return shell_session::run(),
         command => command,
     };
     let context = Context::open(&args.global, environment, output)?;
     match command {
-        Command::Init(_) => unreachable!("returned above: a workspace to be made can't be opened"),
+        Command::Init(_) | Command::ShellSession => unreachable!("returned above: they need no workspace"),
         Command::Query(query) => query::run(query, &context),
         Command::Attachment(command) => attachment::run(command, &context),
         Command::Resource(command) => resource::run(command, &context),

@@ -2,6 +2,7 @@
 
 mod files;
 mod read_more;
+pub(crate) mod shell;
 
 use serde_json::{Map, Value};
 
@@ -13,16 +14,18 @@ use crate::{Tool, Toolbox, call::Plan};
 pub enum Builtin {
     /// Reads on where a result was cut.
     ReadMore,
+    /// A shell that stays.
+    Shell,
 }
 
 impl Builtin {
     /// All of them, in the order in which models are told of them.
-    pub const ALL: [Self; 1] = [Self::ReadMore];
+    pub const ALL: [Self; 2] = [Self::ReadMore, Self::Shell];
 
     /// Returns whether it changes files.
     pub(crate) fn writes_files(self) -> bool {
         match self {
-            Self::ReadMore => false,
+            Self::Shell | Self::ReadMore => false,
         }
     }
 
@@ -31,6 +34,7 @@ impl Builtin {
     pub fn tool(self) -> Tool {
         match self {
             Self::ReadMore => read_more::tool(),
+            Self::Shell => shell::tool(),
         }
     }
 }
@@ -44,5 +48,6 @@ pub(crate) fn plan<'a>(
 ) -> Result<Plan<'a>, String> {
     match builtin {
         Builtin::ReadMore => read_more::plan(tool, arguments, toolbox),
+        Builtin::Shell => Err(shell::NOT_STATEFUL.to_owned()),
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Decision, Permission, PermissionRequest, Preview, Schema, Source, Tool, Toolbox, builtin, calls::Line,
-    local, question, record,
+    local, question, record, stateful,
 };
 
 /// What a call will do: shown before it does.
@@ -60,17 +60,20 @@ fn permitted<'a>(
         return Err(format!("The tool `{name}` may not run: the person's configuration denies it."));
     }
     let arguments = checked(call, tool)?;
-    let mut permitted = Permitted { plan: plan(tool, arguments, toolbox)?, edited: None };
+    let mut permitted = Permitted { plan: plan(call, tool, arguments, toolbox)?, edited: None };
     let mut fault = None;
     loop {
-        let is_allowed = tool.permission == Permission::Unattended || toolbox.said().allowed.contains(name);
+        let current = permitted.edited.as_ref().unwrap_or(arguments);
+        let is_allowed = tool.permission == Permission::Unattended
+            || toolbox.said().allowed.contains(name)
+            || stateful::is_harmless(tool, current);
         if is_allowed && !permitted.plan.is_sensitive {
             return Ok(permitted);
         }
         let request = PermissionRequest {
             tool: name.clone(),
             preview: permitted.plan.preview.clone(),
-            arguments: permitted.edited.as_ref().unwrap_or(arguments).clone(),
+            arguments: current.clone(),
             fault: fault.take(),
         };
         match line.permit(request) {
@@ -81,7 +84,7 @@ fn permitted<'a>(
             }
             // What was changed is shown once more, as what it will do.
             Some(Decision::Edit(edited)) => {
-                match fitting(&edited, tool).and_then(|()| plan(tool, &edited, toolbox)) {
+                match fitting(&edited, tool).and_then(|()| plan(call, tool, &edited, toolbox)) {
                     Ok(plan) => permitted = Permitted { plan, edited: Some(edited) },
                     Err(reason) => fault = Some(reason),
                 }
@@ -117,7 +120,7 @@ fn checked<'a>(call: &'a ToolCallRequest, tool: &Tool) -> Result<&'a Map<String,
 
 fn fitting(arguments: &Map<String, Value>, tool: &Tool) -> Result<(), String> {
     let name = &tool.name;
-    let schema = Schema::compile(&tool.parameters).map_err(|error| {
+    let schema = Schema::compile(&tool.offered_parameters()).map_err(|error| {
         format!("The parameters that `{name}` is configured with are no JSON Schema: {error}")
     })?;
     schema
@@ -127,10 +130,14 @@ fn fitting(arguments: &Map<String, Value>, tool: &Tool) -> Result<(), String> {
 
 /// Finds out what a call will do.
 fn plan<'a>(
+    call: &'a ToolCallRequest,
     tool: &'a Tool,
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
+    if let Some(stateful) = &tool.stateful {
+        return stateful::plan(call, stateful, tool, arguments, toolbox);
+    }
     match &tool.source {
         Source::Builtin(builtin) => builtin::plan(*builtin, tool, arguments, toolbox),
         Source::Local(command) => local::plan(command, tool, arguments, toolbox),

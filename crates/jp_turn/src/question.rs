@@ -25,7 +25,7 @@ pub(crate) fn answered(
     line: &Line,
     act: &mut Act<'_>,
 ) -> ToolResponse {
-    let mut asking = Asking { call, tool, toolbox, line, asked: HashMap::new() };
+    let mut asking = Asking::new(call, tool, toolbox, line);
     let mut answers = Map::new();
     for _ in 0..MAX_RUNS {
         let response = act(&answers, line);
@@ -39,7 +39,8 @@ pub(crate) fn answered(
     ToolResponse::error([ContentBlock::text(reason)])
 }
 
-struct Asking<'a> {
+/// What a question is asked for.
+pub(crate) struct Asking<'a> {
     call: &'a ToolCallRequest,
     tool: &'a Tool,
     toolbox: &'a Toolbox,
@@ -48,7 +49,16 @@ struct Asking<'a> {
     asked: HashMap<String, usize>,
 }
 
-impl Asking<'_> {
+impl<'a> Asking<'a> {
+    pub(crate) fn new(
+        call: &'a ToolCallRequest,
+        tool: &'a Tool,
+        toolbox: &'a Toolbox,
+        line: &'a Line,
+    ) -> Self {
+        Self { call, tool, toolbox, line, asked: HashMap::new() }
+    }
+
     /// Answers the questions of a response, in order; returns whether there were any.
     fn answer(&mut self, response: &ToolResponse, answers: &mut Map<String, Value>) -> Result<bool, String> {
         let mut has_asked = false;
@@ -69,7 +79,12 @@ impl Asking<'_> {
         Ok(has_asked)
     }
 
-    fn answer_to(&self, question: &InputRequest, before: &[ContentBlock]) -> Result<Value, String> {
+    /// Answers one question, as the configuration says or by asking; the error is for the model.
+    pub(crate) fn answer_to(
+        &self,
+        question: &InputRequest,
+        before: &[ContentBlock],
+    ) -> Result<Value, String> {
         let name = &self.tool.name;
         let schema = Schema::compile(&question.schema).map_err(|error| {
             format!("`{name}` asks {:?} with a schema that is none: {error}", question.text)

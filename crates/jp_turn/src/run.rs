@@ -27,7 +27,6 @@ pub struct Turn<'a> {
 }
 
 /// Something that happened in a turn, as soon as it did.
-#[expect(clippy::large_enum_variant, reason = "handed over once, never collected")]
 #[derive(Debug)]
 pub enum TurnEvent<'a> {
     /// A piece of the answer, to be shown.

@@ -120,7 +120,15 @@ impl Tool {
         jp_llm::Tool {
             name: self.name.clone(),
             description: self.description.clone(),
-            parameters: self.parameters.clone(),
+            parameters: self.offered_parameters(),
+        }
+    }
+
+    /// Returns the schema of what a model gives a call of it.
+    pub(crate) fn offered_parameters(&self) -> Map<String, Value> {
+        match &self.stateful {
+            Some(stateful) => stateful.offered_parameters(self),
+            None => self.parameters.clone(),
         }
     }
 }

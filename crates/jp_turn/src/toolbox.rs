@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Tool, builtin::Files};
+use crate::{Tool, builtin::Files, stateful::Handles};
 
 /// The tools of a turn.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct Toolbox {
     pub files: Files,
     /// What the person said for the rest of the turn.
     pub(crate) said: Mutex<Said>,
+    /// Tools that live on between calls; they end with the turn.
+    pub(crate) handles: Handles,
 }
 
 /// Where tools run.
@@ -34,6 +36,8 @@ pub struct Surroundings {
     pub conversation: Option<String>,
     /// Variables of the environment that no program gets: they hold keys.
     pub secret_variables: Vec<String>,
+    /// Where tools that outlive the turn have their pipes; `None` where they can't.
+    pub handles: Option<PathBuf>,
     /// The `jp` command itself, which some tools run.
     pub executable: PathBuf,
 }
@@ -51,7 +55,14 @@ impl Toolbox {
     /// Puts tools together.
     #[must_use]
     pub fn new(tools: Vec<Tool>, surroundings: Surroundings, files: Files) -> Self {
-        Self { tools, disabled: Vec::new(), surroundings, files, said: Mutex::default() }
+        Self {
+            tools,
+            disabled: Vec::new(),
+            surroundings,
+            files,
+            said: Mutex::default(),
+            handles: Handles::default(),
+        }
     }
 
     /// Returns what a model is told of the tools.

@@ -1,0 +1,15 @@
+//! `jp shell-session`: the process behind the tool `shell`.
+
+use std::io;
+
+use crate::error::{Code, Failure};
+
+/// Serves a shell until it or stdin ends.
+pub(crate) fn run() -> Result<Code, Failure> {
+    match jp_turn::serve_shell(io::BufReader::new(io::stdin()), io::stdout()) {
+        Ok(()) => Ok(Code::Done),
+        // Whoever asked is gone.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Code::Done),
+        Err(error) => Err(Failure::new(format!("the shell session failed: {error}"))),
+    }
+}

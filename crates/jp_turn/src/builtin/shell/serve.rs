@@ -1,0 +1,251 @@
+//! The process behind `shell`: requests in, a line each, and a line out for each.
+
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead, Write},
+    process::ExitStatus,
+    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use jp_tool::{ContentBlock, Status, ToolResponse};
+use serde::Deserialize;
+
+use super::{
+    Key,
+    output::{Output, Prompt},
+    pty::Terminal,
+};
+
+/// How long the first prompt may take.
+const START: Duration = Duration::from_secs(5);
+/// How long to wait for the prompt where the model says nothing.
+const WAIT: f64 = 10.0;
+const WAIT_FOR_KEYS: f64 = 2.0;
+/// The longest wait.
+const MAX_WAIT: f64 = 100.0;
+/// How long it has to be quiet for a prompt to be the last where fewer came than lines were typed.
+const QUIET: Duration = Duration::from_secs(1);
+/// How often to look whether the shell has ended.
+const TICK: Duration = Duration::from_millis(20);
+/// How long to look for what was shown last.
+const LINGER: Duration = Duration::from_millis(200);
+/// The longest line that terminals take.
+const MAX_LINE: usize = 4000;
+
+/// Runs a shell, types what the requests say, and answers each, until the shell or `input` ends.
+///
+/// A request is `{"action","arguments":{"text"?,"keys"?,"wait_secs"?}}`, an answer a tool's response with a status. What was
+/// started in the shell ends with it.
+pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io::Result<()> {
+    let (to, events) = sync_channel(16);
+    let screen = to.clone();
+    let secret = std::process::id();
+    let terminal = Terminal::open(secret, move |bytes| screen.send(Event::Shown(bytes.to_vec())).is_ok())?;
+    thread::Builder::new().name("requests".into()).spawn(move || listen(input, &to))?;
+    let mut session = Session {
+        terminal,
+        events,
+        output: Output::new(secret),
+        requests: VecDeque::new(),
+        is_cut: false,
+        lines: 1,
+    };
+    session.await_prompt(START);
+    session.output.take();
+    while let Some(line) = session.next_request() {
+        let response = session.respond(&line);
+        serde_json::to_writer(&mut output, &response)?;
+        output.write_all(b"\n")?;
+        output.flush()?;
+        if response.status == Some(Status::Stopped) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What happens, in order.
+enum Event {
+    /// The terminal shows something.
+    Shown(Vec<u8>),
+    /// A request came.
+    Request(String),
+    /// No more requests come.
+    Cut,
+}
+
+fn listen(input: impl BufRead, to: &SyncSender<Event>) {
+    for line in input.lines().map_while(Result::ok) {
+        if to.send(Event::Request(line)).is_err() {
+            return;
+        }
+    }
+    _ = to.send(Event::Cut);
+}
+
+#[derive(Deserialize)]
+struct Request {
+    action: String,
+    #[serde(default)]
+    arguments: Input,
+}
+
+#[derive(Deserialize, Default)]
+struct Input {
+    text: Option<String>,
+    keys: Option<String>,
+    wait_secs: Option<f64>,
+}
+
+struct Session {
+    terminal: Terminal,
+    events: Receiver<Event>,
+    output: Output,
+    /// Requests that came before the one at hand was answered.
+    requests: VecDeque<String>,
+    is_cut: bool,
+    /// How many lines the shell was given last: as many prompts follow, if it alone reads them.
+    lines: usize,
+}
+
+impl Session {
+    /// Waits for a request; what is shown meanwhile is kept.
+    fn next_request(&mut self) -> Option<String> {
+        loop {
+            if let Some(request) = self.requests.pop_front() {
+                return Some(request);
+            }
+            if self.is_cut {
+                return None;
+            }
+            let event = self.events.recv().ok()?;
+            self.take(event);
+        }
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Shown(bytes) => self.output.push(&bytes),
+            Event::Request(request) => self.requests.push_back(request),
+            Event::Cut => self.is_cut = true,
+        }
+    }
+
+    fn respond(&mut self, line: &str) -> ToolResponse {
+        let request: Request = match serde_json::from_str(line) {
+            Ok(request) => request,
+            Err(error) => return self.refused(format!("The request can't be read: {error}.")),
+        };
+        match request.action.as_str() {
+            "abort" => return self.stopped(),
+            "fetch" => self.await_prompt(wait(&request.arguments, 0.0)),
+            _ => {
+                if let Err(reason) = self.enter(&request.arguments) {
+                    return self.refused(reason);
+                }
+            }
+        }
+        if self.terminal.has_ended() { self.stopped() } else { self.running() }
+    }
+
+    /// Types what the model wants, and waits for the prompt.
+    fn enter(&mut self, input: &Input) -> Result<(), String> {
+        let (bytes, lines, wait) = match (&input.text, &input.keys) {
+            (None, None) => return Ok(()),
+            (Some(_), Some(_)) => return Err("Only one of `text` and `keys` can be sent at once.".to_owned()),
+            (Some(text), None) => {
+                if text.lines().any(|line| line.len() > MAX_LINE) {
+                    return Err(format!(
+                        "A line of more than {MAX_LINE} bytes can't be typed into a terminal; write it to a file and use that."
+                    ));
+                }
+                let typed = format!("{text}\n");
+                (typed.clone().into_bytes(), typed.matches('\n').count(), wait(input, WAIT))
+            }
+            (None, Some(name)) => {
+                let key = Key::ALL.into_iter().find(|key| key.name() == name);
+                let key = key.ok_or_else(|| format!("There is no key {name:?}."))?;
+                (key.bytes().to_vec(), 1, wait(input, WAIT_FOR_KEYS))
+            }
+        };
+        self.output.expect_prompt();
+        self.lines = lines;
+        self.terminal.enter(&bytes);
+        self.await_prompt(wait);
+        Ok(())
+    }
+
+    /// Waits until the prompt is back, the shell has ended or nobody listens any more, but not for longer than that.
+    fn await_prompt(&mut self, wait: Duration) {
+        let started = Instant::now();
+        let mut shown = Instant::now();
+        loop {
+            match self.events.recv_timeout(TICK) {
+                Ok(event) => {
+                    self.take(event);
+                    shown = Instant::now();
+                }
+                Err(RecvTimeoutError::Timeout) if self.terminal.has_ended() => return,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let is_last = self.output.prompts >= self.lines && self.output.last.is_some();
+            let is_over = self.is_cut || started.elapsed() >= wait;
+            if is_last || is_over || (shown.elapsed() >= QUIET && self.prompt().is_some()) {
+                return;
+            }
+        }
+    }
+
+    /// Returns the prompt that the shell is at, as far as can be told.
+    ///
+    /// Of several lines a program may read some. So fewer prompts will do, if one was the last that came and no program
+    /// has the terminal.
+    fn prompt(&self) -> Option<Prompt> {
+        let Output { prompts, last, ends_with_prompt, .. } = self.output;
+        let is_back = prompts >= self.lines || (ends_with_prompt && self.terminal.is_at_shell());
+        last.filter(|_| is_back)
+    }
+
+    fn running(&mut self) -> ToolResponse {
+        let state = match self.prompt() {
+            Some(Prompt::Ready(status)) => format!("The prompt is back; exit status {status}."),
+            Some(Prompt::More) => "The shell waits for the rest of the command.".to_owned(),
+            None => "The prompt is not back: something runs, or waits for input.".to_owned(),
+        };
+        self.response(state, Status::Running)
+    }
+
+    fn stopped(&mut self) -> ToolResponse {
+        let ending = self.terminal.end().map_or_else(String::new, ending);
+        // What was shown last may be on its way; what left the session may write for ever.
+        let ended = Instant::now();
+        while ended.elapsed() < LINGER
+            && let Ok(event) = self.events.recv_timeout(TICK)
+        {
+            self.take(event);
+        }
+        self.response(format!("The shell has ended{ending}."), Status::Stopped)
+    }
+
+    fn response(&mut self, state: String, status: Status) -> ToolResponse {
+        let text = self.output.take();
+        let text = Some(text.trim_end().to_owned()).filter(|text| !text.is_empty());
+        let blocks = text.into_iter().chain([state]).map(ContentBlock::text);
+        ToolResponse { status: Some(status), ..ToolResponse::new(blocks) }
+    }
+
+    fn refused(&self, reason: String) -> ToolResponse {
+        ToolResponse { status: Some(Status::Running), ..ToolResponse::error([ContentBlock::text(reason)]) }
+    }
+}
+
+fn ending(status: ExitStatus) -> String {
+    format!(" ({status})")
+}
+
+fn wait(input: &Input, default: f64) -> Duration {
+    Duration::from_secs_f64(input.wait_secs.unwrap_or(default).clamp(0.0, MAX_WAIT))
+}

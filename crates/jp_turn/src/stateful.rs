@@ -1,0 +1,75 @@
+//! Stateful tools: a process that lives on between calls, and speaks one JSON document a line (seed 003, "Stateful tool
+//! responses").
+//!
+//! In goes `{"action":…,"handle":…,"arguments":{…}}`, or `"answers"` where the tool waits for them; out comes one line
+//! with the envelope of any tool's response. `order` is what the model asks for, `process` the process and its lines
+//! (`owned` if it ends with the turn, `kept` if it stays), `handles` the processes of a turn by the names that the model chose, `interaction` one call from the order to the
+//! result. The process keeps its state itself: nothing is stitched together here.
+
+mod handles;
+mod interaction;
+mod kept;
+mod order;
+mod owned;
+mod process;
+
+use jp_conversation::ToolCallRequest;
+use serde_json::{Map, Value};
+
+use crate::{Action, Source, Stateful, Tool, Toolbox, call::Plan, calls::Line};
+
+pub(crate) use self::handles::Handles;
+use self::{interaction::Interaction, order::Order};
+
+impl Action {
+    /// Returns the word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Spawn => "spawn",
+            Self::Fetch => "fetch",
+            Self::Apply => "apply",
+            Self::Abort => "abort",
+        }
+    }
+
+    /// Returns the action that a word stands for.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Spawn, Self::Fetch, Self::Apply, Self::Abort].into_iter().find(|action| action.name() == name)
+    }
+}
+
+impl Stateful {
+    /// Returns the schema of what the model gives a call of the tool.
+    #[must_use]
+    pub fn offered_parameters(&self, tool: &Tool) -> Map<String, Value> {
+        order::schema(self, tool)
+    }
+}
+
+/// Returns whether a call only looks at what runs, or ends it: then the person is not asked.
+///
+/// A program of the person's may do anything with what it is sent, so nothing may be.
+pub(crate) fn is_harmless(tool: &Tool, arguments: &Map<String, Value>) -> bool {
+    let action = arguments.get("action").and_then(Value::as_str).and_then(Action::from_name);
+    let input = arguments.get("input").and_then(Value::as_object);
+    let sends_nothing = input.is_none_or(Map::is_empty) || matches!(tool.source, Source::Builtin(_));
+    tool.stateful.is_some() && sends_nothing && matches!(action, Some(Action::Fetch | Action::Abort))
+}
+
+/// Plans a call of a stateful tool.
+pub(crate) fn plan<'a>(
+    call: &'a ToolCallRequest,
+    stateful: &'a Stateful,
+    tool: &'a Tool,
+    arguments: &Map<String, Value>,
+    toolbox: &'a Toolbox,
+) -> Result<Plan<'a>, String> {
+    let order = Order::read(tool, arguments)?;
+    let preview = order.preview(tool);
+    let act = move |_: &Map<String, Value>, line: &Line| {
+        Interaction { call, stateful, tool, order: &order, toolbox, line }.run()
+    };
+    Ok(Plan { preview, is_sensitive: false, act: Box::new(act) })
+}

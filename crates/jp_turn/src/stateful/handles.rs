@@ -1,0 +1,180 @@
+//! The processes of a turn, by the names that the model chose.
+
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
+};
+
+use jp_tool::InputRequest;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{kept::Kept, owned::Owned, process::Process};
+
+/// How many may live at once.
+const MAX_LIVE: usize = 8;
+
+/// The processes of a turn; dropping it ends them all, but for those that stay.
+#[derive(Debug, Default)]
+pub(crate) struct Handles {
+    live: Mutex<Live>,
+}
+
+#[derive(Debug, Default)]
+struct Live {
+    sessions: BTreeMap<Key, Arc<Mutex<Session>>>,
+    /// Processes that ended between turns, and the last that came from them.
+    gone: BTreeMap<Key, String>,
+    /// Whether those were taken over that earlier turns left.
+    has_adopted: bool,
+}
+
+/// The tool, and the name that the model chose.
+pub(super) type Key = (String, String);
+
+/// What an earlier turn left: the process and what it waits for, or the last that came from it.
+pub(super) type Left = (Key, Result<(Kept, Option<Pending>), String>);
+
+/// A process, and what it waits for.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) process: Process,
+    pub(super) pending: Option<Pending>,
+}
+
+/// Questions that have no answer yet.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Pending {
+    /// The person gave no answer; the model can't give it for them.
+    Person,
+    /// The model is to answer.
+    Model {
+        /// The questions.
+        questions: Vec<InputRequest>,
+        /// Answers to the others of the same response.
+        held: Map<String, Value>,
+    },
+}
+
+impl Session {
+    /// Does something, and writes down what a later turn has to know of it.
+    fn interact<T>(&mut self, interact: impl FnOnce(&mut Self) -> T) -> T {
+        let result = interact(self);
+        if let Process::Kept(kept) = &self.process {
+            kept.save(self.pending.as_ref());
+        }
+        result
+    }
+}
+
+impl Handles {
+    /// Starts a process, and does something with it before anybody else can; the error is for the model.
+    pub(super) fn spawn<T>(
+        &self,
+        tool: &str,
+        handle: &str,
+        start: impl FnOnce() -> Result<Process, String>,
+        interact: impl FnOnce(&mut Session) -> T,
+    ) -> Result<T, String> {
+        let mut live = self.live();
+        let key = (tool.to_owned(), handle.to_owned());
+        if live.sessions.contains_key(&key) {
+            return Err(format!(
+                "The handle {handle:?} of `{tool}` is in use; choose another one, or end that one with `abort`."
+            ));
+        }
+        if live.sessions.len() >= MAX_LIVE {
+            let names: Vec<_> =
+                live.sessions.keys().map(|(tool, handle)| format!("{handle:?} of `{tool}`")).collect();
+            return Err(format!(
+                "{MAX_LIVE} handles are live, and there can't be more; end one of them first: {}.",
+                names.join(", ")
+            ));
+        }
+        let session = Arc::new(Mutex::new(Session { process: start()?, pending: None }));
+        let mut taken = session.lock().unwrap_or_else(PoisonError::into_inner);
+        live.sessions.insert(key, Arc::clone(&session));
+        drop(live);
+        Ok(taken.interact(interact))
+    }
+
+    /// Does something with a process that nobody else does anything with; the error is for the model.
+    pub(super) fn with<T>(
+        &self,
+        tool: &str,
+        handle: &str,
+        interact: impl FnOnce(&mut Session) -> T,
+    ) -> Result<T, String> {
+        let session = self.find(tool, handle)?;
+        let taken = match session.try_lock() {
+            Ok(taken) => Ok(taken),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(format!(
+                "Another call with the handle {handle:?} is under way; make calls with one handle one after another."
+            )),
+        };
+        taken.map(|mut taken| taken.interact(interact))
+    }
+
+    fn find(&self, tool: &str, handle: &str) -> Result<Arc<Mutex<Session>>, String> {
+        let mut live = self.live();
+        let key = (tool.to_owned(), handle.to_owned());
+        if let Some(session) = live.sessions.get(&key) {
+            return Ok(Arc::clone(session));
+        }
+        if let Some(errors) = live.gone.remove(&key) {
+            let errors =
+                if errors.is_empty() { errors } else { format!(" The last that came on stderr:\n{errors}") };
+            return Err(format!("{handle:?} of `{tool}` has ended since the last turn.{errors}"));
+        }
+        let of_tool = live.sessions.keys().filter(|(of, _)| of == tool);
+        let names: Vec<_> = of_tool.map(|(_, handle)| format!("{handle:?}")).collect();
+        Err(match names.as_slice() {
+            [] => format!(
+                "`{tool}` has no handle {handle:?}: none is live; what is not kept ends with its turn. `spawn` starts one."
+            ),
+            names => format!("`{tool}` has no handle {handle:?}. Live ones are: {}.", names.join(", ")),
+        })
+    }
+
+    /// Takes over what earlier turns left, once.
+    pub(super) fn adopt(&self, directory: &Path) {
+        let mut live = self.live();
+        if std::mem::replace(&mut live.has_adopted, true) {
+            return;
+        }
+        for (key, found) in Kept::all(directory) {
+            match found {
+                Ok((kept, pending)) => {
+                    let session = Session { process: Process::Kept(kept), pending };
+                    live.sessions.insert(key, Arc::new(Mutex::new(session)));
+                }
+                Err(errors) => _ = live.gone.insert(key, errors),
+            }
+        }
+    }
+
+    /// Frees a handle.
+    pub(super) fn remove(&self, tool: &str, handle: &str) {
+        self.live().sessions.remove(&(tool.to_owned(), handle.to_owned()));
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Handles {
+    fn drop(&mut self) {
+        let sessions = std::mem::take(&mut self.live().sessions).into_values();
+        // Nobody else has one any more: calls end before their turn does.
+        let owned = sessions.filter_map(Arc::into_inner).filter_map(|session| session.into_inner().ok());
+        let owned = owned.filter_map(|session| match session.process {
+            Process::Owned(owned) => Some(owned),
+            Process::Kept(_) => None,
+        });
+        Owned::end_all(owned.collect());
+    }
+}

@@ -1,0 +1,310 @@
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Read, Seek as _, SeekFrom},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus},
+    sync::mpsc::{Sender, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use jp_process::group;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::OFlags,
+    process::{Pid, Signal, kill_process_group, test_kill_process},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::stateful::{
+    handles::{Left, Pending},
+    owned::{on_thread, write},
+    process::{GRACE, LINGER, MAX_ERRORS, MAX_LINE, Reply, SHORT_TICK, TICK},
+};
+
+const INPUT: &str = "in";
+const OUTPUT: &str = "out";
+const ERRORS: &str = "errors";
+const UNREAD: &str = "unread";
+const STATE: &str = "state.json";
+
+/// A process that stays.
+#[derive(Debug)]
+pub(in crate::stateful) struct Kept {
+    directory: PathBuf,
+    id: Identity,
+    input: Sender<Vec<u8>>,
+    output: File,
+    /// What was read behind the last line.
+    unread: Vec<u8>,
+    /// Whether a line was sent that it has not answered.
+    pub(in crate::stateful) is_owed: bool,
+    /// The process, in the turn that started it.
+    child: Option<Child>,
+    /// The last that came on stderr, once it is ended.
+    last_words: String,
+}
+
+/// What a later turn has to know.
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    id: Identity,
+    is_owed: bool,
+    pending: Option<Pending>,
+}
+
+/// Which process it is: ids are given again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    pid: i32,
+    /// When it started, in the system's own measure, where the system has `/proc`.
+    started: Option<u64>,
+}
+
+impl Kept {
+    /// Starts a process, in a group of its own, with its pipes in a directory of its own.
+    pub(in crate::stateful) fn start(mut command: Command, directory: &Path) -> io::Result<Self> {
+        let handles = directory.parent().unwrap_or(directory);
+        DirBuilder::new().recursive(true).mode(0o700).create(handles)?;
+        DirBuilder::new().mode(0o700).create(directory)?;
+        let started = Self::started(&mut command, directory);
+        if started.is_err() {
+            forget(directory);
+        }
+        started
+    }
+
+    fn started(command: &mut Command, directory: &Path) -> io::Result<Self> {
+        make_pipes(directory)?;
+        // With both ends open neither side sees the other leave.
+        let both = |name: &str| OpenOptions::new().read(true).write(true).open(directory.join(name));
+        let errors = OpenOptions::new().create(true).append(true).mode(0o600).open(directory.join(ERRORS))?;
+        command.stdin(both(INPUT)?).stdout(both(OUTPUT)?).stderr(errors);
+        group::separate(command);
+        let child = command.spawn()?;
+        let id = Identity::of(Pid::from_child(&child));
+        let opened = Self::connected(directory, id);
+        opened.map(|kept| Self { child: Some(child), ..kept })
+    }
+
+    /// Finds what earlier turns left: what goes on, or the last that came on stderr of what does not.
+    pub(in crate::stateful) fn all(handles: &Path) -> Vec<Left> {
+        let Ok(entries) = fs::read_dir(handles) else { return Vec::new() };
+        let found = entries.flatten().filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let (tool, handle) = name.split_once('=')?;
+            let directory = entry.path();
+            let resumed = Self::resumed(&directory).ok_or_else(|| {
+                let errors = last_errors(&directory);
+                forget(&directory);
+                errors
+            });
+            Some(((tool.to_owned(), handle.to_owned()), resumed))
+        });
+        found.collect()
+    }
+
+    fn resumed(directory: &Path) -> Option<(Self, Option<Pending>)> {
+        let state: State = serde_json::from_slice(&fs::read(directory.join(STATE)).ok()?).ok()?;
+        if !state.id.is_alive() {
+            return None;
+        }
+        let kept = Self::connected(directory, state.id).ok()?;
+        let unread = fs::read(directory.join(UNREAD)).unwrap_or_default();
+        Some((Self { unread, is_owed: state.is_owed, ..kept }, state.pending))
+    }
+
+    /// Opens the pipes; fails with `ENXIO` where nobody reads the one.
+    fn connected(directory: &Path, id: Identity) -> io::Result<Self> {
+        let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+        let input = OpenOptions::new().write(true).custom_flags(nonblocking).open(directory.join(INPUT))?;
+        rustix::fs::fcntl_setfl(&input, OFlags::empty())?;
+        let output = OpenOptions::new().read(true).custom_flags(nonblocking).open(directory.join(OUTPUT))?;
+        let (sender, to_write) = channel();
+        on_thread(move || write(input, &to_write))?;
+        let directory = directory.to_owned();
+        Ok(Self {
+            directory,
+            id,
+            input: sender,
+            output,
+            unread: Vec::new(),
+            is_owed: false,
+            child: None,
+            last_words: String::new(),
+        })
+    }
+
+    /// Writes down what a later turn has to know.
+    pub(in crate::stateful) fn save(&self, pending: Option<&Pending>) {
+        // One that ended has no directory any more.
+        if !self.directory.exists() {
+            return;
+        }
+        let state = State { id: self.id, is_owed: self.is_owed, pending: pending.cloned() };
+        // Where it can't be written, the next turn takes the process for one that ended.
+        _ = serde_json::to_vec(&state).map(|state| fs::write(self.directory.join(STATE), state));
+        _ = fs::write(self.directory.join(UNREAD), &self.unread);
+    }
+
+    pub(in crate::stateful) fn send(&mut self, line: Vec<u8>) {
+        // Where nobody reads any more, the wait for the answer finds that out.
+        _ = self.input.send(line);
+        self.is_owed = true;
+    }
+
+    pub(in crate::stateful) fn receive(&mut self, timeout: Duration, is_moot: &dyn Fn() -> bool) -> Reply {
+        let started = Instant::now();
+        let mut ended: Option<Instant> = None;
+        loop {
+            if let Some(reply) = self.receive_ready() {
+                return reply;
+            }
+            self.await_output();
+            if ended.is_none() && self.has_ended() {
+                ended = Some(Instant::now());
+            }
+            if ended.is_some_and(|ended| ended.elapsed() >= LINGER) {
+                return Reply::Gone;
+            }
+            if is_moot() {
+                return Reply::Moot;
+            }
+            if started.elapsed() >= timeout {
+                return Reply::Silence;
+            }
+        }
+    }
+
+    pub(in crate::stateful) fn receive_ready(&mut self) -> Option<Reply> {
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            if let Some(line) = self.next_line() {
+                self.is_owed = false;
+                return Some(Reply::Line(line));
+            }
+            if self.unread.len() > MAX_LINE {
+                return Some(Reply::TooLong);
+            }
+            match self.output.read(&mut buffer) {
+                Ok(0) => return None,
+                Ok(length) => self.unread.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    /// Takes the next line that is not empty.
+    fn next_line(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let end = self.unread.iter().position(|byte| *byte == b'\n')?;
+            let line: Vec<_> = self.unread.drain(..=end).collect();
+            if !line.trim_ascii().is_empty() {
+                return Some(line);
+            }
+        }
+    }
+
+    /// Waits a moment for more.
+    fn await_output(&self) {
+        let mut watched = [PollFd::new(&self.output, PollFlags::IN)];
+        let tick = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
+        let found = poll(&mut watched, Some(&tick));
+        // An end that nobody writes to any more is always ready.
+        if found.is_err() || watched[0].revents().contains(PollFlags::HUP) {
+            thread::sleep(SHORT_TICK);
+        }
+    }
+
+    pub(in crate::stateful) fn errors(&self) -> String {
+        if self.last_words.is_empty() { last_errors(&self.directory) } else { self.last_words.clone() }
+    }
+
+    /// Ends the process and all of its group, and removes what was kept of it.
+    pub(in crate::stateful) fn end(&mut self) -> Option<ExitStatus> {
+        self.await_end(GRACE);
+        self.signal(Signal::TERM);
+        self.await_end(GRACE);
+        self.signal(Signal::KILL);
+        self.last_words = last_errors(&self.directory);
+        forget(&self.directory);
+        self.child.as_mut().and_then(|child| child.wait().ok())
+    }
+
+    fn await_end(&mut self, time: Duration) {
+        let started = Instant::now();
+        while !self.has_ended() && started.elapsed() < time {
+            thread::sleep(SHORT_TICK);
+        }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        match &mut self.child {
+            Some(child) => group::has_ended(child).unwrap_or(true),
+            None => !self.id.is_alive(),
+        }
+    }
+
+    /// Signals the group, unless its id may be somebody else's by now.
+    fn signal(&self, signal: Signal) {
+        if self.child.is_none() && !self.id.is_alive() {
+            return;
+        }
+        if let Some(pid) = Pid::from_raw(self.id.pid) {
+            // Fails where there is nothing left to end.
+            _ = kill_process_group(pid, signal);
+        }
+    }
+}
+
+impl Identity {
+    fn of(pid: Pid) -> Self {
+        Self { pid: pid.as_raw_pid(), started: started(pid.as_raw_pid()) }
+    }
+
+    fn is_alive(self) -> bool {
+        let is_there = Pid::from_raw(self.pid).is_some_and(|pid| test_kill_process(pid).is_ok());
+        is_there && started(self.pid) == self.started
+    }
+}
+
+/// Returns when a process started, unless all that is left of it is its status.
+fn started(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // After the name, which may hold anything: the state first, and the start as number 20.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    if fields.next() == Some("Z") {
+        return None;
+    }
+    fields.nth(18)?.parse().ok()
+}
+
+fn make_pipes(directory: &Path) -> io::Result<()> {
+    // The program, as not every system has the call where it could be used safely.
+    let made =
+        Command::new("mkfifo").args(["-m", "600"]).args([INPUT, OUTPUT]).current_dir(directory).output()?;
+    match made.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(String::from_utf8_lossy(&made.stderr).trim().to_owned())),
+    }
+}
+
+fn last_errors(directory: &Path) -> String {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut errors = File::open(directory.join(ERRORS))?;
+        let length = errors.metadata()?.len();
+        errors.seek(SeekFrom::Start(length.saturating_sub(MAX_ERRORS as u64)))?;
+        let mut last = Vec::new();
+        errors.take(MAX_ERRORS as u64).read_to_end(&mut last)?;
+        Ok(last)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).trim().to_owned()
+}
+
+/// Removes what was kept of a process.
+fn forget(directory: &Path) {
+    // What can't be removed is found again and taken for ended.
+    _ = fs::remove_dir_all(directory);
+}

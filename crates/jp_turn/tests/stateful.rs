@@ -1,0 +1,887 @@
+//! Stateful tools, driven through whole turns: a scripted model calls real processes.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    error::Error,
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use jp_conversation::{EventKind, ToolCallResponse};
+use jp_llm::{
+    BaseUrl, Body, Client, Endpoint,
+    testing::{self, Server, block_on, chunk},
+};
+use jp_resource::Checksum;
+use jp_tool::StoredBlock;
+use jp_turn::{
+    Action, Answerer, Builtin, Command, Decision, Files, Host, Outcome, Permission, Reply, Source, Stateful,
+    Surroundings, Tool, Toolbox, Turn, TurnEvent, run,
+};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+/// What every script starts with: `say TEXT STATUS` answers, `ask ID` asks.
+const PRELUDE: &str = r#"
+say() { printf '{"content":[{"type":"text","text":"%s"}],"_meta":{"computer.jp/status":"%s"}}\n' "$1" "$2"; }
+ask() { printf '{"content":[{"type":"text","text":"before"},{"type":"question","question":{"id":"%s","text":"Which?","schema":{"type":"string"}}}],"_meta":{"computer.jp/status":"%s"}}\n' "$1" "${2:-waiting}"; }
+"#;
+
+/// Says what it is asked to do, until it is told to abort.
+const ECHO: &str = r#"
+while read -r line; do
+    printf '%s\n' "$line" >> log
+    case $line in
+        *abort*) say ended stopped; exit ;;
+        *) say ok running ;;
+    esac
+done
+"#;
+
+const ALL: [Action; 4] = [Action::Spawn, Action::Fetch, Action::Apply, Action::Abort];
+
+fn tool(script: &str) -> Tool {
+    let words = ["sh", "-c", &format!("{PRELUDE}\n{script}")].map(str::to_owned).to_vec();
+    let parameters = object(json!({"type": "object", "properties": {"n": {"type": "integer"}}}));
+    Tool {
+        permission: Permission::Unattended,
+        timeout: Duration::from_secs(20),
+        stateful: Some(Stateful { actions: ALL.to_vec(), keep: false }),
+        ..Tool::new("t", parameters, Source::Local(Command { words }))
+    }
+}
+
+fn object(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn call(action: &str, handle: &str, input: Value) -> Value {
+    json!({"action": action, "handle": handle, "input": input})
+}
+
+fn spawn(handle: &str) -> Value {
+    call("spawn", handle, json!({}))
+}
+
+/// A turn that is to be played.
+struct Play {
+    root: TempDir,
+    tool: Tool,
+    secret_variables: Vec<String>,
+    /// Whether there is a place for tools that stay: `handles` in the root.
+    keeps: bool,
+    executable: PathBuf,
+    /// What the person answers to questions; where there is no more, nobody is there.
+    replies: Vec<Reply>,
+    /// Whether the person allows what they are asked for; else nobody is there.
+    is_attended: bool,
+    /// The turn is cancelled once this is in the root.
+    cancelled_by: Option<&'static str>,
+}
+
+/// What became of it.
+struct Course {
+    results: Vec<String>,
+    /// What the person was asked, a line each.
+    asked: Vec<String>,
+    outcome: Outcome,
+    /// How long it took to end the turn.
+    ending: Duration,
+}
+
+impl Play {
+    fn new(tool: Tool) -> Self {
+        Self {
+            root: tempfile::tempdir().unwrap(),
+            tool,
+            secret_variables: Vec::new(),
+            keeps: true,
+            executable: PathBuf::new(),
+            replies: Vec::new(),
+            is_attended: false,
+            cancelled_by: None,
+        }
+    }
+
+    fn script(script: &str) -> Self {
+        Self::new(tool(script))
+    }
+
+    /// Has the model make these calls, one after another.
+    fn calls(&self, calls: Vec<Value>) -> Course {
+        self.rounds(calls.into_iter().map(|call| vec![call]).collect())
+    }
+
+    /// Has the model make these calls, those of each round at once.
+    fn rounds(&self, rounds: Vec<Vec<Value>>) -> Course {
+        let server = Server::new(answers(&self.tool.name, &rounds));
+        let mut endpoint = Endpoint::new("llamacpp", BaseUrl::parse(server.url()).unwrap(), "m");
+        endpoint.retry.max_retries = 0;
+        let client = Client::new(endpoint).unwrap();
+        let surroundings = Surroundings {
+            root: self.root.path().to_owned(),
+            secret_variables: self.secret_variables.clone(),
+            handles: self.keeps.then(|| self.handles()),
+            executable: self.executable.clone(),
+            ..Surroundings::default()
+        };
+        let files = Files::open(self.root.path()).unwrap();
+        let toolbox = Arc::new(Toolbox::new(vec![self.tool.clone()], surroundings, files));
+        let turn = Turn { client: &client, toolbox: &toolbox, model: "llamacpp/m", check: None };
+        let mut witness = Witness {
+            results: BTreeMap::new(),
+            asked: Vec::new(),
+            replies: self.replies.clone().into(),
+            is_attended: self.is_attended,
+        };
+        let outcome = block_on(run(turn, self.cancel(), &mut witness));
+        let ended = Instant::now();
+        drop(toolbox);
+        Course {
+            results: witness.results.into_values().collect(),
+            asked: witness.asked,
+            outcome,
+            ending: ended.elapsed(),
+        }
+    }
+
+    async fn cancel(&self) {
+        loop {
+            if self.cancelled_by.is_some_and(|name| self.root.path().join(name).exists()) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    fn handles(&self) -> PathBuf {
+        self.root.path().join("handles")
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.root.path().join("log")).unwrap()
+    }
+}
+
+impl Course {
+    fn text(&self) -> String {
+        self.results.join("\n---\n")
+    }
+}
+
+/// Makes the model's answers: the calls of each round, and words in the end.
+fn answers(name: &str, rounds: &[Vec<Value>]) -> Vec<testing::Reply> {
+    let finish = |reason: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n"
+        )
+    };
+    let round = |(round, calls): (usize, &Vec<Value>)| {
+        let calls: Vec<_> = calls
+            .iter()
+            .enumerate()
+            .map(|(index, arguments)| {
+                let function = json!({"name": name, "arguments": arguments.to_string()});
+                json!({"index": index, "id": format!("{round:03}-{index:03}"), "function": function})
+            })
+            .collect();
+        let delta = json!({"choices": [{"delta": {"tool_calls": calls}}]});
+        testing::Reply::stream(&format!("data: {delta}\n\n{}", finish("tool_calls")))
+    };
+    let end = testing::Reply::stream(&(chunk("Done.") + &finish("stop")));
+    rounds.iter().enumerate().map(round).chain([end]).collect()
+}
+
+/// Writes down results and plays the person.
+struct Witness {
+    results: BTreeMap<String, String>,
+    asked: Vec<String>,
+    replies: VecDeque<Reply>,
+    is_attended: bool,
+}
+
+impl Host for Witness {
+    fn take(&mut self, event: TurnEvent<'_>) {
+        match event {
+            TurnEvent::Record(EventKind::ToolCallResponse(response)) => {
+                self.results.insert(response.id.clone(), shown(&response));
+            }
+            TurnEvent::Permit(request, decision) => {
+                let detail = request.preview.detail.unwrap_or_default();
+                self.asked.push(format!("{} {detail}", request.preview.title).trim().to_owned());
+                if self.is_attended {
+                    decision.send(Decision::Allow).unwrap();
+                }
+            }
+            TurnEvent::Ask(question, answer) => {
+                self.asked.push(format!("{}: {}", question.input.id, question.input.text));
+                if let Some(reply) = self.replies.pop_front() {
+                    answer.send(reply).unwrap();
+                }
+            }
+            TurnEvent::Notice(notice) => self.asked.push(format!("notice: {notice}")),
+            _ => {}
+        }
+    }
+
+    fn body(&mut self, _: &[EventKind]) -> Result<Body, Box<dyn Error + Send + Sync>> {
+        let (body, ()) = Body::new(|_| Ok(())).unwrap();
+        Ok(body)
+    }
+
+    fn blob(&mut self, _: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+        Ok(None)
+    }
+}
+
+fn shown(response: &ToolCallResponse) -> String {
+    let text =
+        |block: &StoredBlock| serde_json::to_value(block).unwrap()["text"].as_str().unwrap().to_owned();
+    let text = response.content.iter().map(text).collect::<Vec<_>>().join("\n");
+    if response.is_error { format!("! {text}") } else { text }
+}
+
+/// Waits for a condition, for a while.
+fn eventually(condition: impl Fn() -> bool) -> bool {
+    let started = Instant::now();
+    while !condition() {
+        if started.elapsed() > Duration::from_secs(5) {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
+}
+
+/// Returns whether a process is there; one that only waits to be reaped is not.
+fn is_alive(pid: &str) -> bool {
+    let output = std::process::Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap();
+    let stat = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    !stat.is_empty() && !stat.starts_with('Z')
+}
+
+#[test]
+fn process_lives_between_calls() {
+    let play = Play::script(ECHO);
+    let course = play.calls(vec![
+        call("spawn", "h.1", json!({"n": 1})),
+        call("fetch", "h.1", json!({})),
+        call("apply", "h.1", json!({"more": [true]})),
+        call("abort", "h.1", json!({})),
+        call("fetch", "h.1", json!({})),
+    ]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ok
+    Status of "h.1": running.
+    ---
+    ok
+    Status of "h.1": running.
+    ---
+    ok
+    Status of "h.1": running.
+    ---
+    ended
+    Status of "h.1": stopped.
+    ---
+    ! `t` has no handle "h.1": none is live; what is not kept ends with its turn. `spawn` starts one.
+    "#);
+    insta::assert_snapshot!(play.log(), @r#"
+    {"action":"spawn","handle":"h.1","arguments":{"n":1}}
+    {"action":"fetch","handle":"h.1","arguments":{}}
+    {"action":"apply","handle":"h.1","arguments":{"more":[true]}}
+    {"action":"abort","handle":"h.1","arguments":{}}
+    "#);
+}
+
+#[test]
+fn model_is_offered_the_configured_actions_and_the_parameters() {
+    let mut tool = tool(ECHO);
+    tool.parameters = object(json!({
+        "type": "object", "required": ["n"],
+        "properties": {"n": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}},
+    }));
+    tool.stateful = Some(Stateful { actions: vec![Action::Spawn, Action::Fetch], keep: false });
+    let offered = serde_json::to_string_pretty(&tool.offered().parameters).unwrap();
+    insta::assert_snapshot!(offered, @r##"
+    {
+      "type": "object",
+      "properties": {
+        "action": {
+          "type": "string",
+          "enum": [
+            "spawn",
+            "fetch"
+          ],
+          "description": "`spawn` starts it. `fetch` asks how far it is."
+        },
+        "handle": {
+          "type": "string",
+          "pattern": "^[A-Za-z0-9_.-]{1,64}$",
+          "description": "A name of your choice for what `spawn` starts; the other actions name it again. Calls with the same handle are to be made one after another."
+        },
+        "input": {
+          "type": "object",
+          "description": "What the tool is given; where it waits for answers, those, by the ids of its questions. `spawn` needs: n.",
+          "properties": {
+            "n": {
+              "$ref": "#/$defs/n"
+            }
+          }
+        }
+      },
+      "required": [
+        "action",
+        "handle"
+      ],
+      "additionalProperties": false,
+      "$defs": {
+        "n": {
+          "type": "integer"
+        }
+      }
+    }
+    "##);
+    let course = Play::new(tool).calls(vec![
+        call("spawn", "h", json!({})),
+        call("spawn", "h", json!({"n": "x"})),
+        call("abort", "h", json!({})),
+        call("spawn", "../h", json!({"n": 1})),
+        call("spawn", "h", json!({"n": 1})),
+    ]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! The `input` does not fit the parameters of `t`: at its top: missing properties 'n'
+    ---
+    ! The arguments of `t` do not fit its parameters: at /input/n: want integer, but got string
+    ---
+    ! The arguments of `t` do not fit its parameters: at /action: value must be one of 'spawn', 'fetch'
+    ---
+    ! The arguments of `t` do not fit its parameters: at /handle: '../h' does not match pattern '^[A-Za-z0-9_.-]{1,64}$'
+    ---
+    ok
+    Status of "h": running.
+    "#);
+}
+
+#[test]
+fn no_status_is_the_end() {
+    let course = Play::script(r#"read -r line; echo '{"content":[{"type":"text","text":"all"}]}'"#)
+        .calls(vec![spawn("h"), spawn("h")]);
+    assert_eq!(course.results, ["all\nStatus of \"h\": stopped."; 2]);
+}
+
+#[test]
+fn person_answers_until_there_are_no_more_questions() {
+    let script = r#"
+        read -r line; ask one
+        read -r line; echo "$line" >> log; ask two running
+        read -r line; echo "$line" >> log; say thanks running
+        read -r line
+    "#;
+    let play =
+        Play { replies: vec![Reply::Once(json!("a")), Reply::Once(json!("b"))], ..Play::script(script) };
+    let course = play.calls(vec![spawn("h")]);
+    assert_eq!(course.asked, ["one: Which?", "two: Which?"]);
+    assert_eq!(course.results, ["thanks\nStatus of \"h\": running."]);
+    insta::assert_snapshot!(play.log(), @r#"
+    {"action":"apply","handle":"h","answers":{"one":"a"}}
+    {"action":"apply","handle":"h","answers":{"two":"b"}}
+    "#);
+}
+
+#[test]
+fn person_who_does_not_answer_is_not_answered_for() {
+    let script = r#"
+        read -r line; ask one
+        read -r line; ask one
+        read -r line; echo "$line" >> log; say thanks stopped
+    "#;
+    let play = Play { replies: vec![Reply::Declined, Reply::Once(json!("mine"))], ..Play::script(script) };
+    let course = play.calls(vec![
+        spawn("h"),
+        call("apply", "h", json!({"one": "model's"})),
+        call("fetch", "h", json!({})),
+    ]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! The person gave no answer to "Which?", which `t` asks.
+    Status of "h": waiting.
+    ---
+    ! `t` waits for an answer that only the person can give. `fetch` has them asked again, `abort` ends it.
+    Status of "h": waiting.
+    ---
+    thanks
+    Status of "h": stopped.
+    "#);
+    insta::assert_snapshot!(play.log(), @r#"{"action":"apply","handle":"h","answers":{"one":"mine"}}"#);
+}
+
+#[test]
+fn model_answers_what_is_put_to_it() {
+    let script = r#"
+        read -r line
+        printf '{"content":[{"type":"question","question":{"id":"a","text":"A?","schema":{"type":"boolean"},"default":true}},'
+        printf '{"type":"question","question":{"id":"b","text":"B?","schema":{"type":"string"}}},'
+        printf '{"type":"question","question":{"id":"c","text":"C?","schema":{"type":"string"}}}]}\n'
+        read -r line; echo "$line" >> log; say thanks stopped
+    "#;
+    let questions = [("a", Answerer::Assistant), ("c", Answerer::Fixed(json!("fixed")))];
+    let questions = questions.map(|(id, who)| (id.to_owned(), who)).into();
+    let play = Play {
+        replies: vec![Reply::Once(json!("person's"))],
+        ..Play::new(Tool { questions, ..tool(script) })
+    };
+    let course = play.calls(vec![
+        spawn("h"),
+        call("apply", "h", json!({})),
+        call("apply", "h", json!({"a": 1})),
+        call("apply", "h", json!({"a": false})),
+    ]);
+    assert_eq!(course.asked, ["b: B?"]);
+    insta::assert_snapshot!(course.text(), @r#"
+    Question `a`: A?
+    Schema of the answer: {"type":"boolean"}
+    Default: true
+    It waits for answers: `apply` gives them, with an `input` that has one property for each question's id.
+    Status of "h": waiting.
+    ---
+    ! The `input` has no answer to `a`; wanted are: `a`.
+    Status of "h": waiting.
+    ---
+    ! The answer to `a` does not fit: at its top: want boolean, but got number
+    Status of "h": waiting.
+    ---
+    thanks
+    Status of "h": stopped.
+    "#);
+    insta::assert_snapshot!(play.log(), @r#"{"action":"apply","handle":"h","answers":{"b":"person's","c":"fixed","a":false}}"#);
+}
+
+#[test]
+fn questions_without_end_are_given_up() {
+    let questions = [("one".to_owned(), Answerer::Fixed(json!("x")))].into();
+    let course =
+        Play::new(Tool { questions, ..tool("while read -r line; do ask one; done") }).calls(vec![spawn("h")]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! `t` asked 100 times in one call and was answered each time.
+    Status of "h": waiting.
+    "#);
+}
+
+#[test]
+fn wait_for_nothing_is_an_error() {
+    let course = Play::script("while read -r line; do say hm waiting; done").calls(vec![spawn("h")]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! hm
+    The tool says that it waits, and asks nothing.
+    Status of "h": running.
+    "#);
+}
+
+#[test]
+fn death_is_an_error_with_its_last_words() {
+    let script = "read -r line; echo no such thing >&2; exit 7";
+    let course = Play::script(script).calls(vec![spawn("h"), spawn("h")]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! `t` ended without an answer (exit status: 7).
+    The last that came on stderr:
+    no such thing
+    Status of "h": stopped.
+    ---
+    ! `t` ended without an answer (exit status: 7).
+    The last that came on stderr:
+    no such thing
+    Status of "h": stopped.
+    "#);
+    let course = Play::script("read -r line; kill -9 $$").calls(vec![spawn("h")]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! `t` ended without an answer (signal: 9 (SIGKILL)).
+    Status of "h": stopped.
+    "#);
+}
+
+#[test]
+fn death_is_noticed_though_a_child_holds_the_output() {
+    let course = Play::script("read -r line; sleep 30 & exit 7").calls(vec![spawn("h")]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! `t` ended without an answer (exit status: 7).
+    Status of "h": stopped.
+    "#);
+}
+
+#[test]
+fn line_that_is_no_response_costs_only_itself() {
+    let script =
+        r#"read -r line; echo Compiling; say first running; while read -r line; do say next running; done"#;
+    let course = Play::script(script).calls(vec![
+        spawn("h"),
+        call("fetch", "h", json!({})),
+        call("fetch", "h", json!({})),
+    ]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! `t` wrote a line that is no response: Compiling
+    Status of "h": running.
+    ---
+    first
+    Status of "h": running.
+    ---
+    next
+    Status of "h": running.
+    "#);
+}
+
+#[test]
+fn line_that_came_unasked_is_no_answer_to_what_comes_next() {
+    let script = r#"
+        read -r line
+        case $line in *slow*) sleep 0.5; say ok stopped; exit ;; esac
+        both=$(say first running; say second running); echo "$both"
+        while read -r line; do say answer running; done
+    "#;
+    let course = Play::script(script).calls(vec![spawn("h"), spawn("slow"), call("apply", "h", json!({}))]);
+    insta::assert_snapshot!(course.text(), @r#"
+    first
+    Status of "h": running.
+    ---
+    ok
+    Status of "slow": stopped.
+    ---
+    Lines that it wrote unasked before, left out here: 1.
+    answer
+    Status of "h": running.
+    "#);
+}
+
+#[test]
+fn endless_line_ends_the_process() {
+    let script = "read -r line; head -c 17000000 /dev/zero; sleep 30";
+    let course = Play::script(script).calls(vec![spawn("h"), call("fetch", "h", json!({}))]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! `t` wrote a line of more than 16 MB and was ended.
+    Status of "h": stopped.
+    ---
+    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    "#);
+}
+
+#[test]
+fn silent_process_stays() {
+    let play = Play::new(Tool {
+        timeout: Duration::from_millis(800),
+        ..tool("read -r line; echo working >&2; sleep 30")
+    });
+    let course = play.calls(vec![spawn("h"), call("apply", "h", json!({}))]);
+    insta::assert_snapshot!(course.text(), @r#"
+    `t` has said nothing for 0.8 seconds and still runs. `fetch` waits on, `abort` ends it.
+    The last that came on stderr:
+    working
+    Status of "h": running.
+    ---
+    ! `t` has not answered the last call yet. `fetch` waits for its answer.
+    Status of "h": running.
+    "#);
+}
+
+#[test]
+fn late_answer_is_fetched() {
+    let script = "read -r line; sleep 1; say late running; read -r line; say next running; read -r line";
+    let play = Play::new(Tool { timeout: Duration::from_millis(800), ..tool(script) });
+    let course = play.calls(vec![spawn("h"), call("fetch", "h", json!({})), call("fetch", "h", json!({}))]);
+    insta::assert_snapshot!(course.text(), @r#"
+    `t` has said nothing for 0.8 seconds and still runs. `fetch` waits on, `abort` ends it.
+    Status of "h": running.
+    ---
+    late
+    Status of "h": running.
+    ---
+    next
+    Status of "h": running.
+    "#);
+}
+
+#[test]
+fn abort_ends_what_ignores_it() {
+    let script = r#"
+        trap '' TERM
+        sleep 1000 & echo $! > pids; echo $$ >> pids
+        read -r line; say started running
+        while :; do sleep 1; done
+    "#;
+    let play = Play::script(script);
+    let course = play.calls(vec![spawn("h"), call("abort", "h", json!({})), call("fetch", "h", json!({}))]);
+    insta::assert_snapshot!(course.text(), @r#"
+    started
+    Status of "h": running.
+    ---
+    `t` gave no last answer and was ended.
+    Status of "h": stopped.
+    ---
+    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    "#);
+    let pids = fs::read_to_string(play.root.path().join("pids")).unwrap();
+    assert!(eventually(|| !pids.lines().any(is_alive)), "{pids}");
+}
+
+#[test]
+fn handles_are_known_limited_and_used_once() {
+    let play = Play::script(ECHO);
+    let mut calls: Vec<_> = (1..=9).map(|n| spawn(&format!("h{n}"))).collect();
+    calls.insert(1, spawn("h1"));
+    calls.insert(2, call("fetch", "h", json!({})));
+    let course = play.calls(calls);
+    let errors: Vec<_> = course.results.iter().filter(|result| result.starts_with('!')).cloned().collect();
+    insta::assert_snapshot!(errors.join("\n"), @r#"
+    ! The handle "h1" of `t` is in use; choose another one, or end that one with `abort`.
+    ! `t` has no handle "h". Live ones are: "h1".
+    ! 8 handles are live, and there can't be more; end one of them first: "h1" of `t`, "h2" of `t`, "h3" of `t`, "h4" of `t`, "h5" of `t`, "h6" of `t`, "h7" of `t`, "h8" of `t`.
+    "#);
+}
+
+#[test]
+fn handle_is_used_by_one_call_at_a_time() {
+    let script = "while read -r line; do sleep 0.2; say ok running; done";
+    let play = Play::script(script);
+    let both = vec![call("fetch", "h", json!({})), call("fetch", "h", json!({}))];
+    let course = play.rounds(vec![vec![spawn("h")], both]);
+    let refused = course.results.iter().filter(|result| result.starts_with('!')).collect::<Vec<_>>();
+    insta::assert_snapshot!(refused[0], @r#"! Another call with the handle "h" is under way; make calls with one handle one after another."#);
+    assert_eq!(refused.len(), 1);
+}
+
+#[test]
+fn interrupted_call_returns_at_once() {
+    let play =
+        Play { cancelled_by: Some("started"), ..Play::script("read -r line; touch started; sleep 30") };
+    let started = Instant::now();
+    let course = play.calls(vec![spawn("h")]);
+    assert!(matches!(course.outcome, Outcome::Interrupted));
+    assert!(started.elapsed() < Duration::from_secs(3));
+    insta::assert_snapshot!(course.text(), @r#"
+    ! The call was interrupted before `t` answered.
+    Status of "h": running.
+    "#);
+}
+
+#[test]
+fn process_has_no_secrets_and_runs_in_the_root() {
+    let script = r#"read -r line; say "home: $HOME, path: ${PATH:+there}, in: $(pwd -P)" stopped"#;
+    let play = Play { secret_variables: vec!["HOME".to_owned()], ..Play::script(script) };
+    let course = play.calls(vec![spawn("h")]);
+    let root = play.root.path().canonicalize().unwrap();
+    let expected = format!("home: , path: there, in: {}\nStatus of \"h\": stopped.", root.display());
+    assert_eq!(course.results, [expected]);
+}
+
+#[test]
+fn template_has_the_context() {
+    let words = ["sh", "-c", "echo \"$0\" > log", "{{context}}"].map(str::to_owned).to_vec();
+    let play = Play::new(Tool { source: Source::Local(Command { words }), ..tool("") });
+    play.calls(vec![call("spawn", "h", json!({"n": 3}))]);
+    let context: Value = serde_json::from_str(&play.log()).unwrap();
+    assert_eq!(context["tool"], json!({"name": "t", "arguments": {"n": 3}, "answers": {}, "options": {}}));
+}
+
+#[test]
+fn missing_program_is_said() {
+    let words = vec!["no-such-program-anywhere".to_owned()];
+    let play = Play::new(Tool { source: Source::Local(Command { words }), ..tool("") });
+    insta::assert_snapshot!(play.calls(vec![spawn("h"), call("fetch", "h", json!({}))]).text(), @r#"
+    ! `t` can't be started, as "no-such-program-anywhere" can't: No such file or directory (os error 2).
+    ---
+    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    "#);
+}
+
+#[test]
+fn turn_ends_all_that_it_started() {
+    let script = r#"
+        trap '' TERM
+        sh -c 'trap "" TERM; echo $$ >> pids; while :; do sleep 1; done' &
+        echo $$ >> pids
+        while [ $(wc -l < pids) -lt $N ]; do sleep 0.01; done
+        read -r line; say ok running
+        while :; do sleep 1; done
+    "#;
+    let play = Play::script(&format!("N=2\n{script}"));
+    let course = play.calls(vec![spawn("a"), spawn("b"), spawn("c")]);
+    assert!(course.ending < Duration::from_secs(2), "{:?}", course.ending);
+    let pids = fs::read_to_string(play.root.path().join("pids")).unwrap();
+    assert_eq!(pids.lines().count(), 6);
+    assert!(eventually(|| !pids.lines().any(is_alive)), "{pids}");
+}
+
+#[test]
+fn person_is_asked_before_something_is_sent_and_not_else() {
+    let tool = Tool { permission: Permission::Ask, ..tool(ECHO) };
+    let play = Play { is_attended: true, ..Play::new(tool.clone()) };
+    let course = play.calls(vec![
+        call("spawn", "h", json!({"n": 1})),
+        call("fetch", "h", json!({})),
+        call("apply", "h", json!({"more": "text"})),
+        call("fetch", "h", json!({"delete": "all"})),
+        call("abort", "h", json!({})),
+    ]);
+    let asked: Vec<_> =
+        course.asked.iter().map(|asked| asked.replace(PRELUDE, "…").replace(ECHO, "…")).collect();
+    insta::assert_snapshot!(asked.join("\n"), @r#"
+    spawn h: sh -c …
+    … {
+      "n": 1
+    }
+    apply h {
+      "more": "text"
+    }
+    fetch h {
+      "delete": "all"
+    }
+    "#);
+    let course = Play::new(tool).calls(vec![spawn("h")]);
+    assert!(course.results[0].starts_with("! The call of `t` was refused"), "{}", course.text());
+}
+
+#[test]
+fn one_shot_tool_is_offered_as_it_is() {
+    let tool = Tool { stateful: None, ..tool("") };
+    assert_eq!(tool.offered().parameters, tool.parameters);
+}
+
+fn kept(script: &str) -> Tool {
+    Tool { stateful: Some(Stateful { actions: ALL.to_vec(), keep: true }), ..tool(script) }
+}
+
+#[test]
+fn kept_process_goes_on_in_the_next_turn() {
+    let play = Play::new(kept(&format!("echo $$ > pid; {ECHO}")));
+    let first = play.calls(vec![spawn("h")]);
+    assert_eq!(first.results, ["ok\nStatus of \"h\": running."]);
+    let pid = fs::read_to_string(play.root.path().join("pid")).unwrap();
+    assert!(is_alive(pid.trim()));
+    let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(play.handles()), mode(play.handles().join("t=h"))), (0o700, 0o700));
+
+    let second = play.calls(vec![
+        spawn("h"),
+        call("apply", "h", json!({"more": 1})),
+        call("abort", "h", json!({})),
+        call("fetch", "h", json!({})),
+    ]);
+    insta::assert_snapshot!(second.text(), @r#"
+    ! The handle "h" of `t` is in use; choose another one, or end that one with `abort`.
+    ---
+    ok
+    Status of "h": running.
+    ---
+    ended
+    Status of "h": stopped.
+    ---
+    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    "#);
+    assert!(eventually(|| !is_alive(pid.trim())));
+    assert_eq!(fs::read_dir(play.handles()).unwrap().count(), 0);
+}
+
+#[test]
+fn kept_process_gets_its_answers_in_the_next_turn() {
+    let script = r#"read -r line; ask one; read -r line; echo "$line" >> log; say thanks stopped"#;
+    let questions = [("one".to_owned(), Answerer::Assistant)].into();
+    let play = Play::new(Tool { questions, ..kept(script) });
+    play.calls(vec![spawn("h")]);
+    let course = play.calls(vec![call("apply", "h", json!({"one": "answer"}))]);
+    assert_eq!(course.results, ["thanks\nStatus of \"h\": stopped."]);
+    insta::assert_snapshot!(play.log(), @r#"{"action":"apply","handle":"h","answers":{"one":"answer"}}"#);
+}
+
+#[test]
+fn what_a_kept_process_writes_between_turns_is_not_lost() {
+    let script = r#"
+        read -r line; both=$(say one running; say two running); echo "$both"
+        read -r line; while [ ! -e go ]; do sleep 0.02; done; say three running
+        read -r line
+    "#;
+    let play = Play::new(Tool { timeout: Duration::from_millis(800), ..kept(script) });
+    play.calls(vec![spawn("h")]);
+    let silent = play.calls(vec![call("fetch", "h", json!({})), call("fetch", "h", json!({}))]);
+    fs::write(play.root.path().join("go"), "").unwrap();
+    let course = play.calls(vec![call("fetch", "h", json!({})), call("abort", "h", json!({}))]);
+    insta::assert_snapshot!(silent.text() + "\n===\n" + &course.text(), @r#"
+    two
+    Status of "h": running.
+    ---
+    `t` has said nothing for 0.8 seconds and still runs. `fetch` waits on, `abort` ends it.
+    Status of "h": running.
+    ===
+    three
+    Status of "h": running.
+    ---
+    `t` gave no last answer and was ended.
+    Status of "h": stopped.
+    "#);
+}
+
+#[test]
+fn kept_process_that_ended_between_turns_is_said_to_be_gone() {
+    let script =
+        "read -r line; say ok running; while [ ! -e go ]; do sleep 0.02; done; echo tired >&2; touch gone";
+    let play = Play::new(kept(&format!("echo $$ > pid; {script}")));
+    play.calls(vec![spawn("h")]);
+    let pid = fs::read_to_string(play.root.path().join("pid")).unwrap();
+    fs::write(play.root.path().join("go"), "").unwrap();
+    assert!(eventually(|| !is_alive(pid.trim())));
+    let course = play.calls(vec![call("fetch", "h", json!({})), call("fetch", "h", json!({}))]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! "h" of `t` has ended since the last turn. The last that came on stderr:
+    tired
+    ---
+    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    "#);
+    assert_eq!(fs::read_dir(play.handles()).unwrap().count(), 0);
+}
+
+#[test]
+fn death_of_a_kept_process_is_an_error_with_its_last_words() {
+    let course = Play::new(kept("read -r line; echo no such thing >&2; exit 7")).calls(vec![spawn("h")]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ! `t` ended without an answer (exit status: 7).
+    The last that came on stderr:
+    no such thing
+    Status of "h": stopped.
+    "#);
+}
+
+#[test]
+fn process_is_kept_only_where_there_is_a_place() {
+    let play = Play { keeps: false, ..Play::new(kept(ECHO)) };
+    insta::assert_snapshot!(play.calls(vec![spawn("h")]).text(), @"! `t` is to outlive the turn, and this conversation has no place to keep it.");
+}
+
+#[test]
+fn shell_is_served_by_the_executable() {
+    let play = Play::new(Tool { permission: Permission::Ask, ..Builtin::Shell.tool() });
+    let executable = play.root.path().join("jp");
+    fs::write(&executable, format!("#!/bin/sh\n{PRELUDE}\nread -r line; say \"$*\" running; {ECHO}"))
+        .unwrap();
+    fs::set_permissions(&executable, fs::Permissions::from_mode(0o700)).unwrap();
+    let play = Play { executable, is_attended: true, ..play };
+    let course = play.calls(vec![
+        spawn("h"),
+        call("apply", "h", json!({"text": "make\nmake test"})),
+        call("apply", "h", json!({"keys": "ctrl-c"})),
+        call("apply", "h", json!({"text": "x", "wait_secs": 1})),
+    ]);
+    assert_eq!(course.results[0], "shell-session\nStatus of \"h\": running.");
+    insta::assert_snapshot!(course.asked.join("\n"), @r"
+    spawn h
+    apply h make
+    make test
+    apply h ctrl-c
+    apply h x
+    ");
+    insta::assert_snapshot!(play.log(), @r#"
+    {"action":"apply","handle":"h","arguments":{"text":"make\nmake test"}}
+    {"action":"apply","handle":"h","arguments":{"keys":"ctrl-c"}}
+    {"action":"apply","handle":"h","arguments":{"text":"x","wait_secs":1}}
+    "#);
+}
