@@ -4,7 +4,8 @@ use jp_resource::{ResourceContent, mime};
 /// Sorts the bytes of the file `name` into text or binary, and tells the MIME type.
 ///
 /// What text is of is told by its name; binary content by how it starts, then by its name.
-pub(crate) fn classify(bytes: Vec<u8>, name: &str) -> (ResourceContent, &'static str) {
+#[must_use]
+pub fn classify(bytes: Vec<u8>, name: &str) -> (ResourceContent, &'static str) {
     // A PDF may well be ASCII, and is still nothing to read as text.
     if bytes.starts_with(b"%PDF-") {
         return (ResourceContent::Blob(bytes), "application/pdf");

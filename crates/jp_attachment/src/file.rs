@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use jp_resource::{Annotations, Resource};
 
+pub use self::{ignored::IgnoreRules, walk::is_never_entered};
 use self::{
     plan::{Given, Plan, Planned},
     read::{Content, Kept},

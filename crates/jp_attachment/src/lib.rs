@@ -84,6 +84,7 @@ mod stdin;
 mod store;
 
 pub use bear::{BearError, BearHandler, BearUri};
+pub use classify::classify;
 pub use clipboard::{ClipboardError, ClipboardHandler};
 pub use command::{CommandError, CommandHandler, CommandLine};
 pub use data::DataHandler;
@@ -92,7 +93,7 @@ pub use declare::{
 };
 pub use error::{AttachError, IgnoreRule, SpecialFile};
 pub use exclude::Exclude;
-pub use file::FileHandler;
+pub use file::{FileHandler, IgnoreRules, is_never_entered};
 pub use glob::Glob;
 pub use handler::{Context, Handler, Limits, Secrets, Unavailable};
 pub use http::{Credentials, HttpError, HttpHandler, HttpUrl, redacted};
@@ -102,5 +103,6 @@ pub use progress::{Counts, Progress};
 pub use resolve::resolve;
 pub use resolved::{Delivered, Notice, Resolved, Totals};
 pub use scheme::Scheme;
+pub use secret::has_secret_name;
 pub use stdin::StdinHandler;
 pub use store::{ContentStore, FileStamp, Known};

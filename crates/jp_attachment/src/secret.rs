@@ -8,8 +8,8 @@ mod patterns;
 mod private_key;
 mod scan;
 
+pub use self::names::has_secret_name;
 pub(crate) use self::{
-    names::has_secret_name,
     private_key::is_private_key,
     scan::{Finding, scan},
 };

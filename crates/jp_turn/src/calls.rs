@@ -234,3 +234,11 @@ impl Driver<'_, '_> {
         self.host.take(TurnEvent::Record(EventKind::ToolCallResponse(response)));
     }
 }
+
+#[cfg(test)]
+impl Line {
+    /// A line that leads nowhere: nobody is there to ask.
+    pub(crate) fn unheard(is_cancelled: bool) -> Self {
+        Self { wishes: mpsc::unbounded_channel().0, cancelled: Arc::new(AtomicBool::new(is_cancelled)) }
+    }
+}

@@ -27,7 +27,7 @@ mod tool;
 mod toolbox;
 
 pub use ask::{Decision, PermissionRequest, Preview, Question, Reply};
-pub use builtin::{Builtin, Files, shell::serve as serve_shell};
+pub use builtin::{Builtin, Files, FilesError, shell::serve as serve_shell};
 pub use local::Command;
 pub use run::{Check, Delta, Host, Outcome, Turn, TurnEvent, run};
 pub use schema::{Schema, SchemaError};

@@ -130,7 +130,7 @@ impl Play {
             executable: self.executable.clone(),
             ..Surroundings::default()
         };
-        let files = Files::open(self.root.path()).unwrap();
+        let files = Files::open(self.root.path(), &[]).unwrap();
         let toolbox = Arc::new(Toolbox::new(vec![self.tool.clone()], surroundings, files));
         let turn = Turn { client: &client, toolbox: &toolbox, model: "llamacpp/m", check: None };
         let mut witness = Witness {

@@ -18,7 +18,7 @@ const MAX_BYTES: u64 = 10_000_000;
 const FILES: [&str; 3] = [".jpignore", ".ignore", ".gitignore"];
 
 /// The ignore files of a directory and the directories it is in.
-pub(super) struct Rules<'a> {
+pub struct IgnoreRules<'a> {
     place: &'a Place,
     levels: Vec<Level>,
 }
@@ -26,10 +26,10 @@ pub(super) struct Rules<'a> {
 /// The rules of one directory: those of [`FILES`], then those of `.git/info/exclude`.
 type Level = [Gitignore; FILES.len() + 1];
 
-impl<'a> Rules<'a> {
+impl<'a> IgnoreRules<'a> {
     /// Reads the rules of the directories that `directory` is in, from the root of the repository or of
     /// the workspace on. Also returns the rule that ignores `directory` itself, if one does.
-    pub(super) fn above(directory: &Path, place: &'a Place) -> (Self, Option<IgnoreRule>) {
+    pub fn above(directory: &Path, place: &'a Place) -> (Self, Option<IgnoreRule>) {
         let mut rules = Self { place, levels: Vec::new() };
         let top = top(directory, place);
         let mut path: Vec<&Path> =
@@ -44,7 +44,7 @@ impl<'a> Rules<'a> {
     }
 
     /// Reads the rules of `directory`, whose entries have the given names; returns whether there are any.
-    pub(super) fn enter<'n>(&mut self, directory: &Path, names: impl Iterator<Item = &'n OsStr>) -> bool {
+    pub fn enter<'n>(&mut self, directory: &Path, names: impl Iterator<Item = &'n OsStr>) -> bool {
         let names: Vec<&OsStr> =
             names.filter(|name| FILES.iter().chain(&[".git"]).any(|file| file == name)).collect();
         let level =
@@ -55,13 +55,13 @@ impl<'a> Rules<'a> {
     }
 
     /// Forgets the rules of the directory entered last that had any.
-    pub(super) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         self.levels.pop();
     }
 
     /// Returns the rule that ignores `path`: of the first kind of file that has a matching rule, the one
     /// of the innermost directory.
-    pub(super) fn ignoring(&self, path: &Path, is_directory: bool) -> Option<IgnoreRule> {
+    pub fn ignoring(&self, path: &Path, is_directory: bool) -> Option<IgnoreRule> {
         for kind in 0..=FILES.len() {
             for level in self.levels.iter().rev() {
                 match level[kind].matched(path, is_directory) {

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::ignored::Rules;
+use super::ignored::IgnoreRules;
 use crate::{
     AttachError, Context, Exclude, Glob, IgnoreRule, Notice, canonical_path, place::slashed, secret,
     special::special_file,
@@ -69,7 +69,7 @@ impl Walk<'_> {
     /// Walks. Fails where nothing is found, and where there is more than may be attached.
     pub(super) fn run(&self) -> Result<Found, AttachError> {
         let mut found = Found::default();
-        let (rules, ignoring) = Rules::above(self.base, self.context.place);
+        let (rules, ignoring) = IgnoreRules::above(self.base, self.context.place);
         // A directory that is named outright is walked, even if ignored; what a glob starts with is not that.
         match ignoring.filter(|_| self.glob.is_some()) {
             _ if self.excludes.iter().any(|exclude| exclude.covers(self.base, true)) => found.excluded += 1,
@@ -138,7 +138,7 @@ impl Walk<'_> {
 /// A walk under way.
 struct Walking<'a> {
     walk: &'a Walk<'a>,
-    rules: Rules<'a>,
+    rules: IgnoreRules<'a>,
     found: &'a mut Found,
 }
 
@@ -299,7 +299,9 @@ impl FoundFile {
     }
 }
 
-fn is_never_entered(name: &OsStr) -> bool {
+/// Returns whether no walk enters a directory of this name: it is a version control system's or jp's own.
+#[must_use]
+pub fn is_never_entered(name: &OsStr) -> bool {
     NEVER_ENTERED.iter().any(|never| *never == name)
 }
 

@@ -73,7 +73,8 @@ const PATHS: [(&str, &str); 10] = [
 const SHARED: [&str; 7] = ["example", "sample", "template", "dist", "default", "defaults", "vault"];
 
 /// Returns whether the name of the file at `path` says that it holds secrets. Case does not matter.
-pub(crate) fn has_secret_name(path: &Path) -> bool {
+#[must_use]
+pub fn has_secret_name(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
     let directory = path.parent().and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
     NAMES.iter().any(|secret| name.eq_ignore_ascii_case(secret))

@@ -61,7 +61,7 @@ fn course_of(provider: &str, replies: Vec<Reply>, cancel_after: Option<usize>) -
     endpoint.retry.max_retries = 1;
     let client = Client::new(endpoint).unwrap();
     let root = tempfile::tempdir().unwrap();
-    let files = Files::open(root.path()).unwrap();
+    let files = Files::open(root.path(), &[]).unwrap();
     let toolbox = &Arc::new(Toolbox::new(Vec::new(), Surroundings::default(), files));
 
     let mut course = Course { lines: vec![], shown: String::new(), recorded: vec![] };

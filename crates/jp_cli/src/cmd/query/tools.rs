@@ -9,5 +9,5 @@ use crate::error::Failure;
 pub(super) fn toolbox(asked: &Asked<'_>) -> Result<Toolbox, Failure> {
     let root = asked.context.workspace.root();
     let surroundings = Surroundings { root: root.to_owned(), ..Surroundings::default() };
-    Ok(Toolbox::new(Vec::new(), surroundings, Files::open(root)?))
+    Ok(Toolbox::new(Vec::new(), surroundings, Files::open(root, &[])?))
 }

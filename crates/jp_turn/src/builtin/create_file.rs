@@ -1,0 +1,58 @@
+//! `create_file`: a file that was not there.
+
+use jp_resource::Checksum;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Builtin,
+    files::{Found, LastLink, MAX_BYTES},
+    offered, parsed, planned, preview, told,
+};
+use crate::{Preview, Tool, Toolbox, call::Plan};
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    content: String,
+}
+
+pub(super) fn tool() -> Tool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The new file, relative to the workspace root; missing directories are made."},
+            "content": {"type": "string"},
+        },
+        "required": ["path", "content"],
+        "additionalProperties": false,
+    });
+    offered(Builtin::CreateFile, "Creates a file; refuses a path that exists.", parameters)
+}
+
+pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+    let Arguments { path, content } = parsed(arguments)?;
+    let files = &toolbox.files;
+    let spot = files.writable(&path, LastLink::Followed)?;
+    let path = spot.shown();
+    match spot.found {
+        Found::Nothing { .. } => {}
+        Found::File => return Err(format!("{path} exists; `edit_file` changes it.")),
+        _ => return Err(format!("{path} exists and is no file.")),
+    }
+    if content.len() as u64 > MAX_BYTES {
+        return Err(format!("The content has {} bytes, and a file may have {MAX_BYTES}.", content.len()));
+    }
+    let preview = Preview {
+        title: format!("create {}", preview::one_line(&path)),
+        detail: Some(preview::diff(&path, "", &content)),
+    };
+    Ok(planned(preview, false, move |_| {
+        let mut seen = files.changing();
+        spot.create(content.as_bytes())?;
+        let checksum = Checksum::of(content.as_bytes());
+        seen.saw(path.clone(), checksum);
+        let done = format!("Created {path}: {}.", super::counted(content.lines().count(), "line"));
+        Ok(vec![told(done, &path, checksum)])
+    }))
+}

@@ -1,0 +1,121 @@
+//! `edit_file`: an exact replacement, or a unified diff.
+
+use jp_attachment::{classify, has_secret_name};
+use jp_resource::{Checksum, ResourceContent};
+use jp_tool::ContentBlock;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Builtin, counted,
+    edit::{self, Edit},
+    files::{Content, Files, LastLink, Lines, MAX_BYTES, Spot},
+    offered, parsed, planned, preview, told,
+};
+use crate::{Preview, Tool, Toolbox, call::Plan};
+
+/// How many places the model is shown of what it changed.
+const MAX_REGIONS: usize = 10;
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    old: Option<String>,
+    new: Option<String>,
+    #[serde(default)]
+    replace_all: bool,
+    patch: Option<String>,
+}
+
+pub(super) fn tool() -> Tool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The file, relative to the workspace root."},
+            "old": {"type": "string", "description": "The exact text to replace; it must occur once."},
+            "new": {"type": "string", "description": "The text to put in its place."},
+            "replace_all": {"type": "boolean", "description": "Replaces every occurrence of `old`."},
+            "patch": {"type": "string", "description": "Instead of `old` and `new`: a unified diff of this file."},
+        },
+        "required": ["path"],
+        "additionalProperties": false,
+    });
+    let description = "Changes a text file: replaces `old` by `new`, or applies a `patch`.";
+    offered(Builtin::EditFile, description, parameters)
+}
+
+pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+    let arguments: Arguments = parsed(arguments)?;
+    let files = &toolbox.files;
+    let spot = files.writable(&arguments.path, LastLink::Followed)?;
+    let path = spot.shown();
+    let old = text(&spot)?;
+    let checksum = Checksum::of(old.as_bytes());
+    files.changing().check(&path, checksum)?;
+    let new = edit::applied(&edit(arguments)?, &old, &path)?;
+    if new.len() as u64 > MAX_BYTES {
+        return Err(format!("{path} would have {} bytes, and a file may have {MAX_BYTES}.", new.len()));
+    }
+    let preview = Preview {
+        title: format!("edit {}", preview::one_line(&path)),
+        detail: Some(preview::diff(&path, &old, &new)),
+    };
+    let is_sensitive = has_secret_name(&spot.path);
+    Ok(planned(preview, is_sensitive, move |_| {
+        let mut seen = files.changing();
+        spot.replace(checksum, new.as_bytes())?;
+        let checksum = Checksum::of(new.as_bytes());
+        seen.saw(path.clone(), checksum);
+        result(files, &spot, &old, &new, checksum)
+    }))
+}
+
+fn edit(arguments: Arguments) -> Result<Edit, String> {
+    match arguments {
+        Arguments { patch: Some(patch), old: None, new: None, .. } => Ok(Edit::Patch(patch)),
+        Arguments { patch: None, old: Some(old), new: Some(new), replace_all, .. } => {
+            Ok(Edit::Replacement { old, new, all: replace_all })
+        }
+        _ => Err("Give either both `old` and `new`, or `patch`.".to_owned()),
+    }
+}
+
+fn text(spot: &Spot) -> Result<String, String> {
+    let path = spot.shown();
+    match spot.content()? {
+        Content::Whole(bytes) => String::from_utf8(bytes)
+            .map_err(|_| format!("{path} is not UTF-8 text, and nothing else is edited.")),
+        Content::TooLarge { size } => {
+            Err(format!("{path} has {size} bytes, and at most {MAX_BYTES} are edited."))
+        }
+    }
+}
+
+/// Tells what was done, and shows what stands there now.
+fn result(
+    files: &Files,
+    spot: &Spot,
+    old: &str,
+    new: &str,
+    checksum: Checksum,
+) -> Result<Vec<ContentBlock>, String> {
+    let path = spot.shown();
+    let change = edit::change(old, new);
+    let mut done =
+        format!("Edited {path}: {} added, {} removed.", counted(change.added, "line"), change.removed);
+    let hidden = change.regions.len().saturating_sub(MAX_REGIONS);
+    if hidden > 0 {
+        done.push_str(&format!(" Not shown here: {}.", counted(hidden, "more changed place")));
+    }
+    let mut blocks = vec![told(done, &path, checksum)];
+    let mime_type = classify(Vec::new(), &path).1;
+    for lines in change.regions.into_iter().take(MAX_REGIONS) {
+        let content = ResourceContent::Text(excerpt(new, lines));
+        blocks.push(files.block(spot, content, mime_type, Some(lines), Some(checksum))?);
+    }
+    Ok(blocks)
+}
+
+fn excerpt(text: &str, Lines { first, last }: Lines) -> String {
+    text.split_inclusive('\n').skip(first - 1).take(last + 1 - first).collect()
+}

@@ -1,0 +1,134 @@
+//! `list_files`: what a directory holds.
+
+use std::{
+    fmt::Write,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+};
+
+use ignore::overrides::{Override, OverrideBuilder};
+use jp_tool::ContentBlock;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Builtin,
+    files::{Entry, Spot, Walk, shown, special},
+    offered, parsed, planned, preview,
+};
+use crate::{Preview, Tool, Toolbox, call::Plan, calls::Line};
+
+/// How many entries are listed.
+const MAX_ENTRIES: usize = 1000;
+
+#[derive(Deserialize)]
+struct Arguments {
+    #[serde(default = "root")]
+    path: String,
+    depth: Option<usize>,
+    glob: Option<String>,
+}
+
+pub(super) fn root() -> String {
+    ".".to_owned()
+}
+
+pub(super) fn tool() -> Tool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The directory, relative to the workspace root, which is the default."},
+            "depth": {"type": "integer", "minimum": 1, "description": "How many levels to list; by default 1, with a glob all."},
+            "glob": {"type": "string", "description": "Lists the files that match alone, as in .gitignore: `*.rs`, `src/**/*.md`, `!*.lock`."},
+        },
+        "additionalProperties": false,
+    });
+    offered(
+        Builtin::ListFiles,
+        "Lists files and directories with their sizes; ignored ones are left out.",
+        parameters,
+    )
+}
+
+pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+    let Arguments { path, depth, glob } = parsed(arguments)?;
+    let spot = toolbox.files.readable(&path)?;
+    let globs = globs(glob.as_deref())?;
+    let preview = Preview { title: format!("list {}", preview::one_line(&spot.shown())), detail: None };
+    let depth = depth.unwrap_or(if globs.is_empty() { 1 } else { usize::MAX });
+    Ok(planned(preview, false, move |line| {
+        let is_moot = || line.is_cancelled();
+        let walk = Walk { files: &toolbox.files, depth, is_moot: &is_moot };
+        list(&walk, &spot, &globs, line).map(|text| vec![ContentBlock::text(text)])
+    }))
+}
+
+/// Compiles the glob that files must match, if there is one.
+pub(super) fn globs(glob: Option<&str>) -> Result<Override, String> {
+    let mut builder = OverrideBuilder::new("");
+    if let Some(glob) = glob {
+        builder.add(glob).map_err(|error| format!("`glob` can't be read: {error}."))?;
+    }
+    builder.build().map_err(|error| format!("`glob` can't be read: {error}."))
+}
+
+/// Returns whether a file is one that the globs mean: it matches, and no directory that it is in is excluded.
+pub(super) fn selects(globs: &Override, path: &Path) -> bool {
+    let directories = path.ancestors().skip(1).filter(|directory| *directory != Path::new(""));
+    let is_excluded =
+        directories.map(|directory| globs.matched(directory, true)).any(|found| found.is_ignore());
+    !is_excluded && !globs.matched(path, false).is_ignore()
+}
+
+fn list(walk: &Walk<'_>, spot: &Spot, globs: &Override, line: &Line) -> Result<String, String> {
+    let mut entries: Vec<(PathBuf, String)> = Vec::new();
+    let unreadable = walk.run(spot, &mut |entry| {
+        let is_listed = match globs.is_empty() {
+            true => true,
+            false => !entry.kind.is_dir() && selects(globs, entry.path),
+        };
+        if is_listed {
+            entries.push((entry.path.to_owned(), described(entry)));
+        }
+        ControlFlow::Continue(())
+    })?;
+    if line.is_cancelled() {
+        return Err("The call was interrupted.".to_owned());
+    }
+    entries.sort_by(|left, right| {
+        left.0.as_os_str().as_encoded_bytes().cmp(right.0.as_os_str().as_encoded_bytes())
+    });
+    let mut text = String::new();
+    for (_, entry) in entries.iter().take(MAX_ENTRIES) {
+        text.push_str(entry);
+        text.push('\n');
+    }
+    match entries.len() {
+        0 => _ = writeln!(text, "Nothing is there that is not ignored."),
+        all if all > MAX_ENTRIES => {
+            _ = writeln!(text, "Not listed: {} more. Name a directory below, or a glob.", all - MAX_ENTRIES);
+        }
+        _ => {}
+    }
+    if unreadable > 0 {
+        _ = writeln!(text, "Directories that could not be read: {unreadable}.");
+    }
+    Ok(text)
+}
+
+fn described(entry: &Entry<'_>) -> String {
+    let path = preview::one_line(&shown(entry.path));
+    if entry.kind.is_dir() {
+        return format!("{path}/");
+    }
+    if entry.kind.is_symlink() {
+        let target = entry.directory.read_link_contents(entry.name).unwrap_or_default();
+        return format!("{path} -> {}", preview::one_line(&target.to_string_lossy()));
+    }
+    match (special(entry.kind), entry.directory.symlink_metadata(entry.name)) {
+        (Some(special), _) => format!("{path} ({special})"),
+        (None, Ok(found)) if found.len() == 1 => format!("{path} (1 byte)"),
+        (None, Ok(found)) => format!("{path} ({} bytes)", found.len()),
+        (None, Err(_)) => path,
+    }
+}

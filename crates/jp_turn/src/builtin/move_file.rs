@@ -1,0 +1,73 @@
+//! `move_file`: a file to where nothing is.
+
+use jp_attachment::has_secret_name;
+use jp_resource::Checksum;
+use jp_tool::ContentBlock;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Builtin,
+    files::{Content, Found, LastLink},
+    offered, parsed, planned, preview, told,
+};
+use crate::{Preview, Tool, Toolbox, call::Plan};
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    to: String,
+}
+
+pub(super) fn tool() -> Tool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The file, relative to the workspace root."},
+            "to": {"type": "string", "description": "Its new path; missing directories are made."},
+        },
+        "required": ["path", "to"],
+        "additionalProperties": false,
+    });
+    offered(Builtin::MoveFile, "Moves or renames a file; refuses a new path that exists.", parameters)
+}
+
+pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+    let Arguments { path, to } = parsed(arguments)?;
+    let files = &toolbox.files;
+    let spot = files.writable(&path, LastLink::Kept)?;
+    let target = files.writable(&to, LastLink::Kept)?;
+    let (path, to) = (spot.shown(), target.shown());
+    if matches!(spot.found, Found::Directory(_)) {
+        return Err(format!("{path} is a directory; only files are moved."));
+    }
+    if !matches!(target.found, Found::Nothing { .. }) {
+        return Err(format!("{to} exists; choose another path, or delete it first."));
+    }
+    let checksum = match spot.content()? {
+        Content::Whole(bytes) => Some(Checksum::of(&bytes)),
+        Content::TooLarge { .. } => None,
+    };
+    if let Some(checksum) = checksum {
+        files.changing().check(&path, checksum)?;
+    }
+    let (from, onto) = (preview::one_line(&path), preview::one_line(&to));
+    let preview = Preview { title: format!("move {from} to {onto}"), detail: None };
+    let is_sensitive = has_secret_name(&spot.path);
+    Ok(planned(preview, is_sensitive, move |_| {
+        let mut seen = files.changing();
+        if let Some(checksum) = checksum {
+            spot.check_unchanged(checksum)?;
+        }
+        spot.move_to(&target)?;
+        let was_seen = seen.forget(&path);
+        let done = format!("Moved {path} to {to}.");
+        Ok(vec![match was_seen {
+            Some(checksum) => {
+                seen.saw(to.clone(), checksum);
+                told(done, &to, checksum)
+            }
+            None => ContentBlock::text(done),
+        }])
+    }))
+}

@@ -1,0 +1,136 @@
+//! `read_file`: a file, or some of its lines.
+
+use std::io::{BufRead, BufReader, Read};
+
+use jp_attachment::{classify, has_secret_name};
+use jp_resource::{Checksum, ResourceContent};
+use jp_tool::ContentBlock;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Builtin,
+    files::{Content, Files, Lines, MAX_BYTES, Spot},
+    offered, parsed, planned, preview,
+};
+use crate::{Preview, Tool, Toolbox, call::Plan};
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    first_line: Option<usize>,
+    last_line: Option<usize>,
+}
+
+/// Which lines are wanted.
+#[derive(Clone, Copy)]
+struct Range {
+    first: usize,
+    /// The end of the file where nothing is said.
+    last: Option<usize>,
+}
+
+pub(super) fn tool() -> Tool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "path": {"type": "string", "description": "The file, relative to the workspace root."},
+            "first_line": {"type": "integer", "minimum": 1, "description": "The first line to read."},
+            "last_line": {"type": "integer", "minimum": 1, "description": "The last line to read."},
+        },
+        "required": ["path"],
+        "additionalProperties": false,
+    });
+    offered(Builtin::ReadFile, "Reads a file of the workspace, or some of its lines.", parameters)
+}
+
+pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+    let arguments: Arguments = parsed(arguments)?;
+    let files = &toolbox.files;
+    let spot = files.readable(&arguments.path)?;
+    spot.check_file()?;
+    let range = range(&arguments)?;
+    let preview = Preview { title: format!("read {}", preview::one_line(&spot.shown())), detail: None };
+    let is_sensitive = has_secret_name(&spot.path);
+    Ok(planned(preview, is_sensitive, move |_| {
+        match range {
+            None => whole(files, &spot),
+            Some(range) => part(files, &spot, range),
+        }
+        .map(|block| vec![block])
+    }))
+}
+
+fn range(arguments: &Arguments) -> Result<Option<Range>, String> {
+    match (arguments.first_line, arguments.last_line) {
+        (None, None) => Ok(None),
+        (Some(first), Some(last)) if last < first => {
+            Err(format!("`last_line` is {last}, which is before `first_line`, {first}."))
+        }
+        (first, last) => Ok(Some(Range { first: first.unwrap_or(1), last })),
+    }
+}
+
+fn whole(files: &Files, spot: &Spot) -> Result<ContentBlock, String> {
+    let bytes = match spot.content()? {
+        Content::Whole(bytes) => bytes,
+        Content::TooLarge { size } => {
+            return Err(format!(
+                "{} has {size} bytes, and at most {MAX_BYTES} are read at once. Read some of its lines with `first_line` and `last_line`, or use `search_files`.",
+                spot.shown()
+            ));
+        }
+    };
+    let checksum = saw(files, spot, &bytes);
+    let (content, mime_type) = classify(bytes, &spot.shown());
+    files.block(spot, content, mime_type, None, Some(checksum))
+}
+
+/// Reads some lines; a file that is too large to be read at once is not remembered as seen.
+fn part(files: &Files, spot: &Spot, range: Range) -> Result<ContentBlock, String> {
+    let (part, checksum) = match spot.content()? {
+        Content::Whole(bytes) => {
+            let part = lines(bytes.as_slice(), range, spot)?;
+            (part, Some(saw(files, spot, &bytes)))
+        }
+        Content::TooLarge { .. } => (lines(spot.open()?, range, spot)?, None),
+    };
+    let (text, lines) = part;
+    let text = String::from_utf8(text)
+        .map_err(|_| format!("{} is no text, so it has no lines: read it as a whole.", spot.shown()))?;
+    let (content, mime_type) = (ResourceContent::Text(text), classify(Vec::new(), &spot.shown()).1);
+    files.block(spot, content, mime_type, Some(lines), checksum)
+}
+
+fn saw(files: &Files, spot: &Spot, bytes: &[u8]) -> Checksum {
+    let checksum = Checksum::of(bytes);
+    files.changing().saw(spot.shown(), checksum);
+    checksum
+}
+
+/// Reads lines with their ends; the last one may be beyond the end, the first may not.
+fn lines(source: impl Read, range: Range, spot: &Spot) -> Result<(Vec<u8>, Lines), String> {
+    let failed = |error: std::io::Error| format!("{} can't be read: {error}.", spot.shown());
+    let mut source = BufReader::new(source);
+    let (mut text, mut line, mut passed) = (Vec::new(), 0, Vec::new());
+    while range.last.is_none_or(|last| line < last) {
+        let is_wanted = line + 1 >= range.first;
+        passed.clear();
+        let into = if is_wanted { &mut text } else { &mut passed };
+        let left = (MAX_BYTES + 1).saturating_sub(into.len() as u64);
+        if source.by_ref().take(left).read_until(b'\n', into).map_err(failed)? == 0 {
+            break;
+        }
+        if into.len() as u64 > MAX_BYTES {
+            return Err(format!(
+                "These lines of {} have more than {MAX_BYTES} bytes; read fewer at a time.",
+                spot.shown()
+            ));
+        }
+        line += 1;
+    }
+    match line < range.first {
+        true => Err(format!("{} has {line} lines, so there is no line {}.", spot.shown(), range.first)),
+        false => Ok((text, Lines { first: range.first, last: line })),
+    }
+}

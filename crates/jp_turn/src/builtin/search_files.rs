@@ -1,0 +1,252 @@
+//! `search_files`: lines that match a regular expression.
+
+use std::{
+    fmt::Write,
+    io::{self, Read},
+    ops::ControlFlow,
+    path::Path,
+};
+
+use cap_std::fs::File;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
+use ignore::overrides::Override;
+use jp_attachment::has_secret_name;
+use jp_tool::ContentBlock;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Builtin,
+    files::{Found, Spot, Walk, open, shown},
+    list_files, offered, parsed, planned, preview,
+};
+use crate::{Preview, Tool, Toolbox, call::Plan, calls::Line};
+
+/// How many lines that match are shown.
+const MAX_MATCHES: usize = 200;
+/// How much of one line is shown, in bytes.
+const MAX_LINE: usize = 300;
+/// How many lines around a match may be asked for.
+const MAX_CONTEXT: usize = 20;
+/// Length of the longest line that is looked at, in bytes.
+const MAX_HEAP: usize = 64 * 1024 * 1024;
+
+#[derive(Deserialize)]
+struct Arguments {
+    pattern: String,
+    #[serde(default = "list_files::root")]
+    path: String,
+    glob: Option<String>,
+    #[serde(default)]
+    case_insensitive: bool,
+    #[serde(default)]
+    context: usize,
+}
+
+pub(super) fn tool() -> Tool {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "A regular expression, matched line by line."},
+            "path": {"type": "string", "description": "The directory or file, relative to the workspace root, which is the default."},
+            "glob": {"type": "string", "description": "Searches the files that match alone, as in .gitignore: `*.rs`, `src/**`, `!*.lock`."},
+            "case_insensitive": {"type": "boolean"},
+            "context": {"type": "integer", "minimum": 0, "maximum": MAX_CONTEXT, "description": "How many lines to show around each match."},
+        },
+        "required": ["pattern"],
+        "additionalProperties": false,
+    });
+    let description = "Finds lines that match a regular expression, as `path:line: text`; ignored and binary files are left out.";
+    offered(Builtin::SearchFiles, description, parameters)
+}
+
+pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+    let arguments: Arguments = parsed(arguments)?;
+    let matcher = RegexMatcherBuilder::new()
+        .multi_line(true)
+        // In this order: `$` is before a `\r` too, and a line ends with `\n` all the same.
+        .crlf(true)
+        .line_terminator(Some(b'\n'))
+        .case_insensitive(arguments.case_insensitive)
+        .build(&arguments.pattern)
+        .map_err(|error| format!("`pattern` is no regular expression that can be searched for: {error}"))?;
+    let globs = list_files::globs(arguments.glob.as_deref())?;
+    let spot = toolbox.files.readable(&arguments.path)?;
+    let (pattern, path) = (preview::one_line(&arguments.pattern), preview::one_line(&spot.shown()));
+    let preview = Preview { title: format!("search {path} for {pattern}"), detail: None };
+    let context = arguments.context.min(MAX_CONTEXT);
+    Ok(planned(preview, false, move |line| {
+        let search = Search::new(&matcher, context, line);
+        search.run(toolbox, &spot, &globs).map(|text| vec![ContentBlock::text(text)])
+    }))
+}
+
+/// A search under way.
+struct Search<'a> {
+    matcher: &'a RegexMatcher,
+    searcher: Searcher,
+    line: &'a Line,
+    text: String,
+    matches: usize,
+    is_cut: bool,
+    /// Files that were left out as their names tell secrets.
+    secrets: usize,
+    unreadable: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(matcher: &'a RegexMatcher, context: usize, line: &'a Line) -> Self {
+        let searcher = SearcherBuilder::new()
+            .binary_detection(BinaryDetection::quit(0))
+            .before_context(context)
+            .after_context(context)
+            .heap_limit(Some(MAX_HEAP))
+            .build();
+        let text = String::new();
+        Self { matcher, searcher, line, text, matches: 0, is_cut: false, secrets: 0, unreadable: 0 }
+    }
+
+    fn run(mut self, toolbox: &Toolbox, spot: &Spot, globs: &Override) -> Result<String, String> {
+        let unreadable = match spot.found {
+            Found::File => {
+                let file = spot.open();
+                self.file(&spot.path, move || file.map_err(io::Error::other));
+                0
+            }
+            _ => {
+                let line = self.line;
+                let is_moot = move || line.is_cancelled();
+                let walk = Walk { files: &toolbox.files, depth: usize::MAX, is_moot: &is_moot };
+                walk.run(spot, &mut |entry| {
+                    if entry.kind.is_file() && list_files::selects(globs, entry.path) {
+                        self.file(entry.path, || open(entry.directory, entry.name));
+                    }
+                    if self.is_cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                })?
+            }
+        };
+        if self.line.is_cancelled() {
+            return Err("The call was interrupted.".to_owned());
+        }
+        self.unreadable += unreadable;
+        Ok(self.told())
+    }
+
+    /// Searches a file.
+    fn file(&mut self, path: &Path, open: impl FnOnce() -> io::Result<File>) {
+        if has_secret_name(path) {
+            self.secrets += 1;
+            return;
+        }
+        let mut found = FoundLines {
+            path: preview::one_line(&shown(path)),
+            left: MAX_MATCHES - self.matches,
+            text: String::new(),
+            matches: 0,
+            is_cut: false,
+            is_binary: false,
+        };
+        let searched = open().and_then(|file| {
+            let source = Interruptible { file, line: self.line };
+            self.searcher.search_reader(self.matcher, source, &mut found)
+        });
+        match searched {
+            Ok(()) if found.is_binary => {}
+            Ok(()) => {
+                self.text.push_str(&found.text);
+                self.matches += found.matches;
+                self.is_cut |= found.is_cut;
+            }
+            Err(_) => self.unreadable += 1,
+        }
+    }
+
+    /// Says what was found and what was left out.
+    fn told(self) -> String {
+        let mut text = self.text;
+        if self.matches == 0 {
+            text.push_str("No line matches.\n");
+        }
+        if self.is_cut {
+            _ = writeln!(
+                text,
+                "Only the first {MAX_MATCHES} matches are shown; narrow the pattern, the path or the glob."
+            );
+        }
+        if self.secrets > 0 {
+            let count = self.secrets;
+            _ = writeln!(text, "Files not searched, as their names say that they hold secrets: {count}.");
+        }
+        if self.unreadable > 0 {
+            _ = writeln!(text, "Files and directories that could not be read: {}.", self.unreadable);
+        }
+        text
+    }
+}
+
+/// What is found in one file.
+struct FoundLines {
+    path: String,
+    /// How many more matches may be shown.
+    left: usize,
+    text: String,
+    matches: usize,
+    is_cut: bool,
+    is_binary: bool,
+}
+
+impl FoundLines {
+    fn push(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) {
+        let line = String::from_utf8_lossy(bytes);
+        let line = line.trim_end_matches(['\n', '\r']);
+        let number = number.unwrap_or_default();
+        let end = (0..=MAX_LINE.min(line.len())).rev().find(|end| line.is_char_boundary(*end));
+        let shown = &line[..end.unwrap_or_default()];
+        _ = write!(self.text, "{}{mark}{number}{mark} {shown}", self.path);
+        self.text.push_str(if shown.len() < line.len() { "… [cut]\n" } else { "\n" });
+    }
+}
+
+impl Sink for FoundLines {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        self.is_cut = self.matches == self.left;
+        if !self.is_cut {
+            self.matches += 1;
+            self.push(found.line_number(), ':', found.bytes());
+        }
+        Ok(!self.is_cut)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        self.push(context.line_number(), '-', context.bytes());
+        Ok(true)
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        self.text.push_str("--\n");
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        self.is_binary = finish.binary_byte_offset().is_some();
+        Ok(())
+    }
+}
+
+/// A file that ends when the call is interrupted.
+struct Interruptible<'a> {
+    file: File,
+    line: &'a Line,
+}
+
+impl Read for Interruptible<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.line.is_cancelled() {
+            true => Err(io::Error::other("interrupted")),
+            false => self.file.read(buffer),
+        }
+    }
+}

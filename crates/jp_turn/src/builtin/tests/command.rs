@@ -1,0 +1,55 @@
+use std::time::{Duration, Instant};
+
+use super::*;
+
+#[cfg(unix)]
+#[test]
+fn command_runs_in_the_workspace_and_tells_all() {
+    let workspace = Workspace::new(&[("sub/a", "x")]);
+    let told = |arguments: Value| workspace.told("run_command", &arguments);
+    insta::assert_snapshot!(told(json!({"command": "ls; pwd"})), @"
+    sub
+    ROOT
+    ");
+    insta::assert_snapshot!(told(json!({"command": "cat a | tr x y", "path": "sub"})), @"y");
+    insta::assert_snapshot!(told(json!({"command": "echo out; echo err >&2; exit 3"})), @"
+    out
+
+    stderr:
+    err
+
+    The command ended with exit status 3.
+    ");
+    insta::assert_snapshot!(told(json!({"command": "cat; true"})), @"The command printed nothing.");
+    insta::assert_snapshot!(told(json!({"command": "kill -9 $$"})), @"The command failed: it was ended by a signal: 9 (SIGKILL).");
+    insta::assert_snapshot!(told(json!({"command": " "})), @"`command` is no command line: it is empty, or has a NUL in it.");
+    insta::assert_snapshot!(told(json!({"command": "ls", "path": "sub/a"})), @"sub/a is no directory to run in.");
+    let called = workspace.call("run_command", &json!({"command": "exit 3"})).unwrap();
+    assert!(called.response.is_error);
+}
+
+#[cfg(unix)]
+#[test]
+fn command_is_shown_as_it_is_and_gets_no_keys() {
+    let workspace = Workspace::new(&[("sub/a", "x")]);
+    let command = "echo \"[${CARGO_MANIFEST_DIR-none}]\"\n\x1b[2Kls";
+    let called = workspace.call("run_command", &json!({"command": command, "path": "sub"})).unwrap();
+    let title = r#"echo "[${CARGO_MANIFEST_DIR-none}]"\n\u{1b}[2Kls (in sub)"#;
+    assert_eq!(called.preview, Preview { title: title.into(), detail: None });
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some(), "else this proves nothing");
+    assert!(called.text().starts_with("[none]\n"), "{}", called.text());
+}
+
+#[cfg(unix)]
+#[test]
+fn command_ends_with_its_time_and_with_the_call() {
+    let mut workspace = Workspace::new(&[]);
+    let tools = &mut workspace.toolbox.tools;
+    tools.iter_mut().for_each(|tool| tool.timeout = Duration::from_millis(100));
+    let started = Instant::now();
+    insta::assert_snapshot!(workspace.told("run_command", &json!({"command": "sleep 60"})), @"The command failed: it ran for more than 0.1 seconds and was ended.");
+    let called =
+        workspace.call_on("run_command", &json!({"command": "sleep 60"}), &Line::unheard(true)).unwrap();
+    assert_eq!(called.text(), "The call was interrupted.");
+    assert!(started.elapsed() < Duration::from_secs(30));
+}

@@ -1,0 +1,110 @@
+use jp_conversation::{ChatRequest, Event, EventKind, Stream, ToolCallRequest};
+use jp_resource::{BlobRef, Encoding, Resource, Snapshot};
+
+use super::*;
+use crate::record;
+
+/// A conversation as the calls of a workspace make it.
+#[derive(Default)]
+struct Conversation(Vec<EventKind>);
+
+impl Conversation {
+    fn attached(mut self, uri: String, content: &str) -> Self {
+        let blob = BlobRef::of(content.as_bytes(), Encoding::Utf8);
+        let resources = vec![Snapshot::from(Resource::new(uri, blob))];
+        self.0.push(EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new("look") }));
+        self
+    }
+
+    fn called(mut self, name: &str, response: &ToolResponse) -> Self {
+        // As some providers count them.
+        let id = "1".to_owned();
+        let (arguments, metadata) = (Map::new(), Map::new());
+        let call = ToolCallRequest { id: id.clone(), name: name.to_owned(), arguments, metadata };
+        self.0.push(EventKind::ToolCallRequest(call));
+        self.0.push(EventKind::ToolCallResponse(record::response(&id, response.clone())));
+        self
+    }
+
+    /// Returns the stream as it comes back from disk.
+    fn stream(&self) -> Stream {
+        let event = |kind: &EventKind| {
+            let event = Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
+            Event::from_json(&event.to_json().unwrap()).unwrap()
+        };
+        Stream::from_events(self.0.iter().map(event).collect())
+    }
+}
+
+const CHANGED: &str = "a.rs has changed since you last saw it; read it again.";
+
+fn writes() -> [(&'static str, Value); 3] {
+    [
+        ("edit_file", json!({"path": "a.rs", "old": "x", "new": "y"})),
+        ("move_file", json!({"path": "a.rs", "to": "b.rs"})),
+        ("delete_file", json!({"path": "a.rs"})),
+    ]
+}
+
+/// Says what the plans of all writes say to a model that had this conversation.
+fn refusals(conversation: &Conversation, content: &str) -> [Option<String>; 3] {
+    let workspace = Workspace::new(&[("a.rs", content)]);
+    workspace.toolbox.files.saw(&conversation.stream());
+    writes().map(|(name, arguments)| workspace.plan(name, &arguments).err())
+}
+
+#[test]
+fn file_that_changed_since_it_was_read_is_not_written() {
+    let workspace = Workspace::new(&[("a.rs", "x")]);
+    let read = workspace.call("read_file", &json!({"path": "a.rs"})).unwrap();
+    let conversation = Conversation::default().called("read_file", &read.response);
+    assert_eq!(refusals(&conversation, "x"), [None, None, None]);
+    assert_eq!(refusals(&conversation, "x by another"), [(); 3].map(|()| Some(CHANGED.to_owned())));
+    workspace.write("a.rs", "x changed in this turn");
+    for (name, arguments) in writes() {
+        assert_eq!(workspace.told(name, &arguments), CHANGED, "{name}");
+    }
+    workspace.call("read_file", &json!({"path": "a.rs", "first_line": 1})).unwrap();
+    assert!(
+        workspace.told("edit_file", &json!({"path": "a.rs", "old": "x", "new": "y"})).starts_with("Edited")
+    );
+}
+
+#[test]
+fn file_that_the_model_wrote_itself_is_as_it_last_saw_it() {
+    let workspace = Workspace::new(&[]);
+    let call = |name: &str, arguments: Value| workspace.call(name, &arguments).unwrap().response;
+    let conversation = Conversation::default()
+        .called("create_file", &call("create_file", json!({"path": "b.rs", "content": "one"})))
+        .called("edit_file", &call("edit_file", json!({"path": "b.rs", "old": "one", "new": "x"})))
+        .called("move_file", &call("move_file", json!({"path": "b.rs", "to": "a.rs"})));
+    assert_eq!(workspace.text("a.rs"), "x");
+    assert_eq!(refusals(&conversation, "x"), [None, None, None]);
+    assert!(refusals(&conversation, "x2").iter().all(Option::is_some));
+}
+
+#[test]
+fn attached_file_counts_as_seen_and_the_newest_wins() {
+    let workspace = Workspace::new(&[("a.rs", "x")]);
+    let uri = format!("file://{}", workspace.path("a.rs").display());
+    let first = Conversation::default().attached(uri.clone(), "old");
+    let saw = |conversation: &Conversation| {
+        workspace.toolbox.files.saw(&conversation.stream());
+        workspace.plan("delete_file", &json!({"path": "a.rs"})).err()
+    };
+    assert_eq!(saw(&first).as_deref(), Some(CHANGED));
+    assert_eq!(saw(&first.attached(uri.clone(), "x")), None);
+    let elsewhere = Conversation::default().attached("file:///elsewhere/a.rs".to_owned(), "old");
+    assert_eq!(saw(&elsewhere.attached(format!("{uri}#L1-2"), "part")), None);
+}
+
+#[test]
+fn what_other_tools_say_does_not_count() {
+    let mark = files::mark("a.rs", Checksum::of(b"old"));
+    let block = ContentBlock::Text { text: "old".into(), annotations: None, meta: Some(mark) };
+    let response = ToolResponse::new([block]);
+    let others = Conversation::default().called("read_file", &ToolResponse::new([])).called("cat", &response);
+    assert_eq!(refusals(&others, "x"), [None, None, None]);
+    let own = Conversation::default().called("read_file", &response);
+    assert!(refusals(&own, "x").iter().all(Option::is_some));
+}
