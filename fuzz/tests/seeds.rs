@@ -18,6 +18,13 @@ fn events_json_holds_for_every_cut_of_its_seeds() {
 }
 
 #[test]
+fn tool_output_holds_for_every_cut_of_its_seeds() {
+    for seed in seeds("tool_output") {
+        (0..=seed.len()).for_each(|length| jp_fuzz::tool_output(&seed[..length]));
+    }
+}
+
+#[test]
 fn uris_hold_for_every_line_of_their_seeds() {
     for seed in seeds("uris") {
         let seed = String::from_utf8(seed).unwrap();

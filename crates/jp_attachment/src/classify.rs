@@ -18,7 +18,9 @@ pub fn classify(bytes: Vec<u8>, name: &str) -> (ResourceContent, &'static str) {
     (content, mime_type)
 }
 
-fn binary_type(bytes: &[u8], name: &str) -> &'static str {
+/// Returns the type of binary content by how it starts, then by its name.
+#[must_use]
+pub fn binary_type(bytes: &[u8], name: &str) -> &'static str {
     let by_name = binary_type_of_name(name);
     match magic_type(bytes) {
         Some(container) if is_container(container) => by_name.unwrap_or(container),

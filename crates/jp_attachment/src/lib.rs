@@ -84,7 +84,7 @@ mod stdin;
 mod store;
 
 pub use bear::{BearError, BearHandler, BearUri};
-pub use classify::classify;
+pub use classify::{binary_type, classify};
 pub use clipboard::{ClipboardError, ClipboardHandler};
 pub use command::{CommandError, CommandHandler, CommandLine};
 pub use data::DataHandler;

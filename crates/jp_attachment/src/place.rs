@@ -47,6 +47,14 @@ impl Place {
         }
     }
 
+    /// Returns the canonical URI of the file at a canonical path, and what it is called: its path from the workspace
+    /// root, or outside of that its name. `None` where there is no such name, or none in UTF-8.
+    #[must_use]
+    pub fn named(&self, path: &Path) -> Option<(String, String)> {
+        let identity = self.identify(path, None).ok()?;
+        (!identity.name.is_empty()).then_some((identity.uri, identity.name))
+    }
+
     /// Names the file at a canonical path; `attached` is the directory that was attached, if one was.
     ///
     /// Inside the workspace that is `file:///…` and the path from the root; outside `external:…` and

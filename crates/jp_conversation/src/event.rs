@@ -381,14 +381,16 @@ mod tests {
     }
 
     #[test]
-    fn flat_tool_response_becomes_one_text_block() {
+    fn flat_tool_response_becomes_one_text_block_and_is_written_as_that() {
         let event = Event::from_json(
             r#"{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":"x","is_error":true}"#,
         )
         .unwrap();
-        let EventKind::ToolCallResponse(response) = event.kind else { panic!("a tool response") };
+        let EventKind::ToolCallResponse(response) = event.kind.clone() else { panic!("a tool response") };
         let text = StoredBlock::Text { text: Payload::Inline("x".into()), annotations: None, meta: None };
-        assert_eq!((response.content, response.is_error), (vec![text], true));
+        assert_eq!((&response.content, response.is_error), (&vec![text], true));
+        let event = Event { kind: EventKind::ToolCallResponse(response), ..event };
+        insta::assert_snapshot!(event.to_json().unwrap(), @r#"{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":[{"type":"text","text":"x"}],"is_error":true}"#);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! grew gives a thread that starts with the old one. Everything is delivered whole so far;
 //! references and diffs for what a model already has come with coverage-aware delivery.
 
+mod cut;
 mod explain;
 mod hints;
 mod render;
@@ -13,6 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use jp_resource::{BlobRef, Encoding, Payload, Snapshot};
 use jp_tool::StoredBlock;
 
+pub use cut::{Shown, inline_text, shown_text};
 pub use explain::{BlockRow, TurnRow, explain, tokens};
 pub use hints::CacheHint;
 pub use render::{resource_block, text_of_missing_answer, text_of_missing_result};

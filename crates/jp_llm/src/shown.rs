@@ -43,11 +43,13 @@ pub(crate) fn load_block<'a>(
     contents: &mut dyn Contents,
 ) -> Result<Block<'a>, Error> {
     match block {
-        StoredBlock::Text { text, .. } => load_text(text, &result_of(call), contents).map(Block::Text),
-        StoredBlock::Resource { resource, .. } => Ok(match load_resource(resource, contents)? {
-            Shown::Text(text) => Block::Text(view::resource_block(resource, &text).into()),
-            Shown::Binary(bytes) => Block::Binary(Binary::of(resource, bytes)),
-        }),
+        StoredBlock::Text { text, .. } => load_result_text(call, block, text, contents).map(Block::Text),
+        StoredBlock::Resource { resource, .. } => {
+            Ok(match load_result_resource(block, resource, contents)? {
+                Shown::Text(text) => Block::Text(view::resource_block(resource, &text).into()),
+                Shown::Binary(bytes) => Block::Binary(Binary::of(resource, bytes)),
+            })
+        }
         StoredBlock::Image(media) | StoredBlock::Audio(media) => {
             let subject = result_of(call);
             let bytes = match &media.data {
@@ -58,6 +60,29 @@ pub(crate) fn load_block<'a>(
         }
         StoredBlock::Question { question } => Ok(Block::Text(question.text.as_str().into())),
     }
+}
+
+/// Loads the text of a block of the result of `call`, as much of it as the block says.
+pub(crate) fn load_result_text<'a>(
+    call: &ToolCallRequest,
+    block: &StoredBlock,
+    text: &'a Payload<String>,
+    contents: &mut dyn Contents,
+) -> Result<Cow<'a, str>, Error> {
+    let text = load_text(text, &result_of(call), contents)?;
+    Ok(view::shown_text(block, text))
+}
+
+/// Loads the resource of a block of a result, as much of its text as the block says.
+pub(crate) fn load_result_resource<'a>(
+    block: &StoredBlock,
+    resource: &'a Snapshot,
+    contents: &mut dyn Contents,
+) -> Result<Shown<'a>, Error> {
+    Ok(match load_resource(resource, contents)? {
+        Shown::Text(text) => Shown::Text(view::shown_text(block, text)),
+        binary @ Shown::Binary(_) => binary,
+    })
 }
 
 impl<'a> Binary<'a> {

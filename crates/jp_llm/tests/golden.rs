@@ -18,7 +18,8 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use jp_conversation::{
-    ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse, view::thread,
+    ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse,
+    view::{Shown, inline_text, thread},
 };
 use jp_llm::{Capabilities, Contents, Format, Note, Request, Tool};
 use jp_resource::{BlobRef, Resource, ResourceContent, Snapshot};
@@ -323,6 +324,67 @@ fn equal_conversations_give_equal_bytes() {
         for variant in Variant::ALL {
             let file = variant.file(provider.name);
             assert_eq!(encoded(&provider, variant), encoded(&provider, variant), "{file}");
+        }
+    }
+}
+
+/// Encodes one call with its result.
+fn encoded_result(provider: &Provider, stream: &Stream, blobs: &mut Blobs) -> String {
+    let thread = thread(stream);
+    let request = Request {
+        tools: &tools(),
+        capabilities: Variant::Whole.capabilities(),
+        ..Request::new(provider.label, &thread)
+    };
+    let mut out = Vec::new();
+    Format::of_provider(provider.name).encode(&request, blobs, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn long_result_is_cut_alike_for_every_provider_wherever_its_text_is() {
+    let lines = "line\n".repeat(1000);
+    let long = |name: &str| format!("{name} begins\n{lines}MIDDLE\n{lines}{name} ends\n");
+    let mut formatted = Resource::new("file:///a.rs", ResourceContent::Text("raw".to_owned()));
+    formatted.formatted = Some(long("formatted"));
+    let resource = Resource::new("file:///b.rs", ResourceContent::Text(long("resource")));
+    let blocks = [
+        ContentBlock::text(long("text")),
+        ContentBlock::resource(resource),
+        ContentBlock::resource(formatted),
+    ];
+    let mut content: Vec<StoredBlock> = blocks.into_iter().map(Into::into).collect();
+    content.iter_mut().for_each(|block| {
+        let shown = Shown::within(inline_text(block).unwrap(), 400);
+        Shown::mark(shown, block);
+    });
+    for provider in providers() {
+        for is_error in [false, true] {
+            let response = ToolCallResponse {
+                id: "1".to_owned(),
+                content: content.clone(),
+                is_error,
+                structured_content: None,
+                meta: Map::new(),
+            };
+            let kinds = vec![
+                EventKind::ChatRequest(ChatRequest::new("Look.")),
+                called("1", provider.label, &provider.call),
+                EventKind::ToolCallResponse(response),
+            ];
+            let now = "2026-11-21T12:00:00Z".parse().unwrap();
+            let inline =
+                Stream::from_events(kinds.iter().map(|kind| Event::new(now, kind.clone())).collect());
+            let mut blobs = Blobs::default();
+            let stored = blobs.keep(kinds);
+            let body = encoded_result(&provider, &stored, &mut blobs);
+            assert_eq!(body, encoded_result(&provider, &inline, &mut Blobs::default()), "{}", provider.name);
+            for name in ["text", "resource", "formatted"] {
+                assert!(body.contains(&format!("{name} begins\\n")), "{}", provider.name);
+                assert!(body.contains(&format!("{name} ends\\n")), "{}", provider.name);
+            }
+            assert_eq!(body.matches(" bytes are left out here; ").count(), 3, "{}", provider.name);
+            assert!(!body.contains("MIDDLE") && body.len() < 8000, "{}", provider.name);
         }
     }
 }

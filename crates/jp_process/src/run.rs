@@ -1,14 +1,14 @@
 use std::{
     ffi::OsStr,
-    io::{self, Read},
+    io::{self, Read, Write},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     thread,
     time::{Duration, Instant},
 };
 
-use crate::{ProcessError, group};
+use crate::{Kept, ProcessError, group};
 
 /// How long to wait for output before looking whether it is time to end.
 const TICK: Duration = Duration::from_millis(50);
@@ -18,6 +18,8 @@ const SHORT_TICK: Duration = Duration::from_millis(2);
 const LINGER: Duration = Duration::from_millis(500);
 /// How long a program that is asked to end may take: git removes its locks.
 const FAREWELL: Duration = Duration::from_millis(250);
+/// How long what an ended program printed may take to come through: something that left its group may hold the pipe.
+const DRAIN: Duration = Duration::from_millis(100);
 /// Length of what is read at once; this many times [`QUEUE`] may be in memory beside the output.
 const CHUNK: usize = 64 * 1024;
 const QUEUE: usize = 4;
@@ -27,7 +29,7 @@ const QUEUE: usize = 4;
 pub struct Bounds<'a> {
     /// How long it may run.
     pub timeout: Duration,
-    /// How much it may print.
+    /// How much it may print, or how much is kept of each of its outputs.
     pub max_bytes: u64,
     /// Whether nobody wants the output any more; asked every 50 ms.
     pub is_moot: &'a dyn Fn() -> bool,
@@ -46,15 +48,68 @@ pub struct Output {
     pub was_held: bool,
 }
 
+/// What is left of a program, however it ended.
+#[derive(Debug)]
+pub struct Captured {
+    /// What came through its standard output.
+    pub stdout: Kept,
+    /// What came through its standard error.
+    pub stderr: Kept,
+    /// How it ended.
+    pub end: End,
+    /// Whether something that it started still held its output half a second after its end.
+    pub was_held: bool,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// By itself, with a status.
+    Exited(i32),
+    /// By a signal of somebody else's.
+    Signal(ExitStatus),
+    /// It was ended because it ran for longer than this.
+    TimedOut(Duration),
+    /// It wanted to read from the terminal, and was ended.
+    Stopped,
+    /// Its output became moot, and it was ended.
+    Moot,
+}
+
 /// Runs a program to its end, stdin empty; `None` if its output became moot before.
 ///
-/// However this returns, the program has ended and, where the bounds ended it, its process group too.
-pub fn run(mut command: Command, bounds: &Bounds<'_>) -> Result<Option<Output>, ProcessError> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+/// More output than the bounds allow, for both outputs together, is an error, and so is any end but an exit. However
+/// this returns, the program has ended and, where the bounds ended it, its process group too.
+pub fn run(command: Command, bounds: &Bounds<'_>) -> Result<Option<Output>, ProcessError> {
+    let captured = start(command, &[])?.captured(bounds, Beyond::Refused)?;
+    let Captured { stdout, stderr, end, was_held } = captured;
+    match end {
+        End::Exited(status) => {
+            Ok(Some(Output { stdout: stdout.into_bytes(), stderr: stderr.into_bytes(), status, was_held }))
+        }
+        End::Signal(status) => Err(ProcessError::Signal { status }),
+        End::TimedOut(limit) => Err(ProcessError::Timeout { limit }),
+        End::Stopped => Err(ProcessError::Stopped),
+        End::Moot => Ok(None),
+    }
+}
+
+/// Runs a program with `input` as its stdin, and returns what it printed however it ended.
+///
+/// Of each output the beginning and the end are kept, half of the bound each: a program that prints more runs on, and
+/// memory stays within the bounds. It need not read its input. An error means that it was not started, or that the
+/// system tells nothing of it; however this returns, the program has ended and, where the bounds ended it, its process
+/// group too.
+pub fn capture(command: Command, input: &[u8], bounds: &Bounds<'_>) -> Result<Captured, ProcessError> {
+    start(command, input)?.captured(bounds, Beyond::LeftOut)
+}
+
+fn start(mut command: Command, input: &[u8]) -> Result<Running, ProcessError> {
+    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
     group::separate(&mut command);
     let child = command.spawn().map_err(|error| start_error(command.get_program(), error))?;
-    let mut running = Running::new(child).map_err(|source| ProcessError::Output { source })?;
-    Ok(if running.watch(bounds)? { Some(running.finish()?) } else { None })
+    Running::new(child, input.to_owned()).map_err(|source| ProcessError::Output { source })
 }
 
 fn start_error(program: &OsStr, source: io::Error) -> ProcessError {
@@ -80,19 +135,68 @@ enum Stream {
 
 type Chunk = io::Result<(Stream, Vec<u8>)>;
 
+/// What happens with output beyond the bounds.
+#[derive(Debug, Clone, Copy)]
+enum Beyond {
+    /// It ends the program.
+    Refused,
+    /// It is left out, in the middle.
+    LeftOut,
+}
+
 /// A program that runs; dropping it ends it.
 struct Running {
     child: Child,
     chunks: Receiver<Chunk>,
-    output: Output,
     is_reaped: bool,
 }
 
+/// What a program has printed so far.
+struct Collected {
+    stdout: Kept,
+    stderr: Kept,
+    was_held: bool,
+    limit: u64,
+    beyond: Beyond,
+}
+
+impl Collected {
+    fn new(limit: u64, beyond: Beyond) -> Self {
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        let kept = || match beyond {
+            Beyond::Refused => Kept::everything(),
+            Beyond::LeftOut => Kept::at_most(most),
+        };
+        Self { stdout: kept(), stderr: kept(), was_held: false, limit, beyond }
+    }
+
+    fn take(&mut self, chunk: Chunk) -> Result<(), ProcessError> {
+        let (stream, bytes) = chunk.map_err(|source| ProcessError::Output { source })?;
+        match stream {
+            Stream::Stdout => self.stdout.push(&bytes),
+            Stream::Stderr => self.stderr.push(&bytes),
+        }
+        match self.beyond {
+            Beyond::Refused if self.stdout.printed() + self.stderr.printed() > self.limit => {
+                Err(ProcessError::TooLong { limit: self.limit })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn ended(self, end: End) -> Captured {
+        Captured { stdout: self.stdout, stderr: self.stderr, end, was_held: self.was_held }
+    }
+}
+
 impl Running {
-    fn new(mut child: Child) -> io::Result<Self> {
+    fn new(mut child: Child, input: Vec<u8>) -> io::Result<Self> {
         let (sender, chunks) = sync_channel(QUEUE);
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-        let running = Self { child, chunks, output: Output::default(), is_reaped: false };
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let running = Self { child, chunks, is_reaped: false };
+        if let Some(stdin) = stdin {
+            feed(stdin, input)?;
+        }
         if let (Some(stdout), Some(stderr)) = (stdout, stderr) {
             forward(stdout, Stream::Stdout, sender.clone())?;
             forward(stderr, Stream::Stderr, sender)?;
@@ -100,46 +204,47 @@ impl Running {
         Ok(running)
     }
 
-    /// Collects output until the program has ended; returns whether it is still wanted then.
-    fn watch(&mut self, bounds: &Bounds<'_>) -> Result<bool, ProcessError> {
+    fn captured(mut self, bounds: &Bounds<'_>, beyond: Beyond) -> Result<Captured, ProcessError> {
+        let mut collected = Collected::new(bounds.max_bytes, beyond);
+        let end = match self.watch(bounds, &mut collected)? {
+            None => self.finish(collected.was_held)?,
+            Some(end) => {
+                self.give_up(&mut collected);
+                end
+            }
+        };
+        Ok(collected.ended(end))
+    }
+
+    /// Collects output until the program has ended; returns why it has to be ended, if it has not.
+    fn watch(&mut self, bounds: &Bounds<'_>, collected: &mut Collected) -> Result<Option<End>, ProcessError> {
         let started = Instant::now();
         let mut ended: Option<Instant> = None;
         loop {
-            let is_open = self.receive(bounds.max_bytes)?;
+            let is_open = self.receive(collected)?;
             if ended.is_none() && self.has_ended()? {
                 ended = Some(Instant::now());
             }
             match ended {
-                Some(_) if !is_open => return Ok(true),
+                Some(_) if !is_open => return Ok(None),
                 Some(ended) if ended.elapsed() >= LINGER => {
-                    self.output.was_held = true;
-                    return Ok(true);
+                    collected.was_held = true;
+                    return Ok(None);
                 }
                 None if started.elapsed() >= bounds.timeout => {
-                    return Err(ProcessError::Timeout { limit: bounds.timeout });
+                    return Ok(Some(End::TimedOut(bounds.timeout)));
                 }
-                None if group::is_stopped(&mut self.child) => return Err(ProcessError::Stopped),
-                _ if (bounds.is_moot)() => return Ok(false),
+                None if group::is_stopped(&mut self.child) => return Ok(Some(End::Stopped)),
+                _ if (bounds.is_moot)() => return Ok(Some(End::Moot)),
                 _ => {}
             }
         }
     }
 
     /// Takes what was printed, or waits a moment for it; returns whether there may be more.
-    fn receive(&mut self, limit: u64) -> Result<bool, ProcessError> {
+    fn receive(&mut self, collected: &mut Collected) -> Result<bool, ProcessError> {
         match self.chunks.recv_timeout(TICK) {
-            Ok(chunk) => {
-                let (stream, bytes) = chunk.map_err(|source| ProcessError::Output { source })?;
-                let Output { stdout, stderr, .. } = &mut self.output;
-                if (stdout.len() + stderr.len() + bytes.len()) as u64 > limit {
-                    return Err(ProcessError::TooLong { limit });
-                }
-                match stream {
-                    Stream::Stdout => stdout.extend(bytes),
-                    Stream::Stderr => stderr.extend(bytes),
-                }
-                Ok(true)
-            }
+            Ok(chunk) => collected.take(chunk).map(|()| true),
             Err(RecvTimeoutError::Timeout) => Ok(true),
             Err(RecvTimeoutError::Disconnected) => {
                 thread::sleep(SHORT_TICK);
@@ -153,19 +258,28 @@ impl Running {
     }
 
     /// Takes leave of a program that has ended.
-    fn finish(mut self) -> Result<Output, ProcessError> {
-        if self.output.was_held {
+    fn finish(&mut self, was_held: bool) -> Result<End, ProcessError> {
+        if was_held {
             group::kill(&mut self.child);
         }
         let status = self.child.wait().map_err(|source| ProcessError::Output { source })?;
         self.is_reaped = true;
-        self.output.status = status.code().ok_or(ProcessError::Signal { status })?;
-        Ok(std::mem::take(&mut self.output))
+        Ok(status.code().map_or(End::Signal(status), End::Exited))
     }
-}
 
-impl Drop for Running {
-    fn drop(&mut self) {
+    /// Ends the program, and takes what it printed until then.
+    fn give_up(&mut self, collected: &mut Collected) {
+        self.end(|chunk| collected.take(chunk).is_ok());
+        let ended = Instant::now();
+        while let Some(left) = DRAIN.checked_sub(ended.elapsed())
+            && let Ok(chunk) = self.chunks.recv_timeout(left)
+            && collected.take(chunk).is_ok()
+        {}
+    }
+
+    /// Ends the program with all of its group; what it prints while it takes leave goes to `take`, as long as that
+    /// wants more.
+    fn end(&mut self, mut take: impl FnMut(Chunk) -> bool) {
         if self.is_reaped {
             return;
         }
@@ -175,12 +289,34 @@ impl Drop for Running {
             && asked.elapsed() < FAREWELL
             && matches!(group::has_ended(&mut self.child), Ok(false))
         {
-            thread::sleep(SHORT_TICK);
+            match self.chunks.recv_timeout(SHORT_TICK) {
+                Ok(chunk) => {
+                    if !take(chunk) {
+                        break;
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => thread::sleep(SHORT_TICK),
+            }
         }
         group::kill(&mut self.child);
         // What can't be waited for was never there.
         let _ = self.child.wait();
+        self.is_reaped = true;
     }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end(|_| true);
+    }
+}
+
+/// Writes a program's input; it is not waited for, as nobody may ever read it.
+fn feed(mut pipe: impl Write + Send + 'static, input: Vec<u8>) -> io::Result<()> {
+    // A program may close its stdin without having read it.
+    let write = move || drop(pipe.write_all(&input));
+    thread::Builder::new().name("command input".into()).spawn(write).map(drop)
 }
 
 /// Sends what comes through a pipe, until it is closed or nobody listens.

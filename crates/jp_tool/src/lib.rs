@@ -14,9 +14,13 @@
 //! ]);
 //! println!("{}", serde_json::to_string(&response).unwrap());
 //! ```
+//!
+//! What it is called with comes through its stdin, as an [`Invocation`]; once its questions are answered it runs
+//! again, with the answers. `examples/delete_note.rs` is a whole tool.
 
 mod block;
 mod input;
+mod invocation;
 mod response;
 #[cfg(feature = "rmcp")]
 mod rmcp;
@@ -25,4 +29,5 @@ mod rmcp;
 pub use self::rmcp::{ElicitationError, McpResponse, QuestionError, ResourceLink, Skipped, Unconverted};
 pub use block::{BlockError, ContentBlock, Media, StoredBlock};
 pub use input::{AnswerType, InputRequest};
+pub use invocation::{Called, Invocation, Surroundings};
 pub use response::{ResponseError, Status, ToolError, ToolResponse};

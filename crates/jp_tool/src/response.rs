@@ -1,5 +1,5 @@
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::{BlockError, ContentBlock};
 
@@ -84,6 +84,29 @@ impl ToolResponse {
         };
         Ok((response, warnings))
     }
+
+    /// Returns `_meta` as it is written: the rest of it with [`Self::error`] and [`Self::status`].
+    #[must_use]
+    pub fn full_meta(&self) -> Map<String, Value> {
+        let mut meta = self.meta.clone();
+        if let Some(ToolError { transient, trace }) = &self.error {
+            meta.insert(ERROR.to_owned(), json!({"transient": transient, "trace": trace}));
+        }
+        if let Some(status) = self.status {
+            meta.insert(STATUS.to_owned(), status.name().into());
+        }
+        meta
+    }
+}
+
+impl Status {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Stopped => "stopped",
+        }
+    }
 }
 
 fn read_blocks(blocks: Vec<Value>, warnings: &mut Vec<String>) -> Vec<ContentBlock> {
@@ -105,13 +128,7 @@ fn read_part<V: serde::de::DeserializeOwned>(
 
 impl Serialize for ToolResponse {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut meta = self.meta.clone();
-        let mut put = |key: &str, value: serde_json::Result<Value>| {
-            value.map(|value| meta.insert(key.to_owned(), value)).map_err(serde::ser::Error::custom)
-        };
-        self.error.as_ref().map(|error| put(ERROR, serde_json::to_value(error))).transpose()?;
-        self.status.map(|status| put(STATUS, serde_json::to_value(status))).transpose()?;
-
+        let meta = self.full_meta();
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("content", &self.content)?;
         if let Some(structured) = &self.structured_content {
@@ -129,8 +146,6 @@ impl Serialize for ToolResponse {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -1,15 +1,38 @@
 //! Local tools: programs of the person's.
+//!
+//! The program gets what it is called with as one JSON document ([`jp_tool::Invocation`]), on stdin and in the
+//! placeholders of its command line. It runs in the workspace root without a shell, in a process group of its own and
+//! without the keys of the environment; [`parse_command_output`] reads what it prints.
 
-use jp_process::{Bounds, ProcessError};
-use jp_tool::{ContentBlock, ToolResponse};
+mod resources;
+mod template;
+mod title;
+
+use std::{
+    collections::BTreeSet,
+    error::Error as StdError,
+    io,
+    path::{Path, PathBuf},
+};
+
+use jp_process::{Bounds, End, ProcessError};
+use jp_tool::{Called, ContentBlock, Invocation, Surroundings, ToolResponse};
 use serde_json::{Map, Value};
 
-use crate::{Preview, Tool, Toolbox, call::Plan, calls::Line};
+pub(crate) use self::resources::with_canonical_uris;
+use crate::{Preview, Tool, Toolbox, call::Plan, calls::Line, parse_command_output};
+
+/// How much is kept of what a program prints to one of its outputs.
+const MAX_BYTES: u64 = 16_000_000;
+/// How many warnings of one result are told, and how long each may be.
+const MAX_WARNINGS: usize = 10;
+const WARNING_CHARACTERS: usize = 300;
 
 /// What a local tool runs; never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// The program and its arguments; `{{context}}` stands for the JSON document that the tool is given.
+    /// The program and its arguments. In each, `{{context}}` is the whole JSON document that the tool is given, and
+    /// `{{tool.arguments.NAME}}`, `{{context.root}}` and the like are parts of it.
     pub words: Vec<String>,
 }
 
@@ -17,25 +40,164 @@ pub struct Command {
 pub(crate) fn plan<'a>(
     command: &'a Command,
     tool: &'a Tool,
-    _arguments: &Map<String, Value>,
+    arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
-    let preview = Preview { title: command.words.join(" "), detail: None };
-    let act = move |_: &Map<String, Value>, line: &Line| run(command, tool, toolbox, line);
+    let call = Call { command, tool, arguments: arguments.clone(), toolbox };
+    let preview = call.preview()?;
+    let mut told = BTreeSet::new();
+    let act = move |answers: &Map<String, Value>, line: &Line| call.run(answers, line, &mut told);
     Ok(Plan { preview, is_sensitive: false, act: Box::new(act) })
 }
 
-fn run(command: &Command, tool: &Tool, toolbox: &Toolbox, line: &Line) -> ToolResponse {
-    let mut program = std::process::Command::new(&command.words[0]);
-    program.args(&command.words[1..]).current_dir(&toolbox.surroundings.root);
-    let bounds = Bounds { timeout: tool.timeout, max_bytes: 16_000_000, is_moot: &|| line.is_cancelled() };
-    match jp_process::run(program, &bounds) {
-        Ok(Some(output)) => ToolResponse::new([ContentBlock::text(String::from_utf8_lossy(&output.stdout))]),
-        Ok(None) => ToolResponse::error([ContentBlock::text("The call was interrupted.")]),
-        Err(error) => failed(&error),
+/// A call of a local tool.
+struct Call<'a> {
+    command: &'a Command,
+    tool: &'a Tool,
+    arguments: Map<String, Value>,
+    toolbox: &'a Toolbox,
+}
+
+impl Call<'_> {
+    /// Shows the command line that will run, its long words in full below.
+    fn preview(&self) -> Result<Preview, String> {
+        let words = self.words(&self.document(&Map::new()));
+        if words.iter().any(|word| word.contains('\0')) {
+            let name = &self.tool.name;
+            return Err(format!("An argument of `{name}` holds a NUL, which no command line can."));
+        }
+        let line = title::line(&words);
+        Ok(match title::short_line(&words) {
+            None => Preview { title: line, detail: None },
+            Some(short) => Preview { title: short, detail: Some(line) },
+        })
+    }
+
+    /// Runs the program once. `told` holds what the person was warned of in earlier runs of this call.
+    fn run(&self, answers: &Map<String, Value>, line: &Line, told: &mut BTreeSet<String>) -> ToolResponse {
+        let document = self.document(answers);
+        let program = match self.program(&document) {
+            Ok(program) => program,
+            Err(reason) => return ToolResponse::error([ContentBlock::text(reason)]),
+        };
+        let bounds =
+            Bounds { timeout: self.tool.timeout, max_bytes: MAX_BYTES, is_moot: &|| line.is_cancelled() };
+        // It ends with a newline for those who read lines.
+        let captured = match jp_process::capture(program, format!("{document}\n").as_bytes(), &bounds) {
+            Ok(captured) => captured,
+            Err(error) => return self.not_started(&error, line),
+        };
+        let name = &self.tool.name;
+        if let End::TimedOut(limit) = captured.end {
+            line.notice(format!(
+                "`{name}` ran for more than {} s and was ended; `conversation.tools.{name}.timeout_secs` allows more",
+                limit.as_secs_f64()
+            ));
+        }
+        let mut parsed = parse_command_output(captured);
+        let (mut response, of_uris) = with_canonical_uris(parsed.response, &self.toolbox.surroundings);
+        parsed.warnings.extend(of_uris);
+        let warnings = told_of(&parsed.warnings);
+        for warning in warnings.iter().filter(|warning| told.insert(String::clone(warning))) {
+            line.notice(format!("`{name}`: {warning}"));
+        }
+        response.content.extend(warning_block(&warnings));
+        response
+    }
+
+    fn document(&self, answers: &Map<String, Value>) -> Value {
+        document(self.tool, &self.arguments, answers, &self.toolbox.surroundings)
+    }
+
+    fn words(&self, document: &Value) -> Vec<String> {
+        self.command.words.iter().map(|word| template::fill(word, document)).collect()
+    }
+
+    fn program(&self, document: &Value) -> Result<std::process::Command, String> {
+        let surroundings = &self.toolbox.surroundings;
+        let root = &surroundings.root;
+        if !root.is_dir() {
+            return Err(format!(
+                "`{}` was not run: the workspace {root:?} is not there any more.",
+                self.tool.name
+            ));
+        }
+        Ok(program(&self.command.words, document, surroundings))
+    }
+
+    fn not_started(&self, error: &ProcessError, line: &Line) -> ToolResponse {
+        let name = &self.tool.name;
+        let place = format!("`conversation.tools.{name}.command`");
+        let reason = match error {
+            ProcessError::Start { source, .. } if source.kind() == io::ErrorKind::ArgumentListTooLong => {
+                "its command line would be too long; the program finds its arguments on stdin, too".to_owned()
+            }
+            // The words of a configured command are split already: no advice about spaces.
+            ProcessError::NotFound { program } => format!("there is no program {program:?} in PATH"),
+            error => with_causes(error),
+        };
+        line.notice(format!("`{name}` was not run: {reason}; it is configured at {place}"));
+        let text = format!("The tool `{name}` was not run: {reason}. The person configures it at {place}.");
+        ToolResponse::error([ContentBlock::text(text)])
     }
 }
 
-fn failed(error: &ProcessError) -> ToolResponse {
-    ToolResponse::error([ContentBlock::text(error.to_string())])
+/// Makes the document that a program is given.
+pub(crate) fn document(
+    tool: &Tool,
+    arguments: &Map<String, Value>,
+    answers: &Map<String, Value>,
+    surroundings: &crate::Surroundings,
+) -> Value {
+    let tool = Called {
+        name: tool.name.clone(),
+        arguments: arguments.clone(),
+        answers: answers.clone(),
+        options: tool.options.clone(),
+    };
+    // JSON has no other paths.
+    let root = PathBuf::from(surroundings.root.to_string_lossy().into_owned());
+    let context = Surroundings { root, conversation_id: surroundings.conversation.clone() };
+    serde_json::to_value(Invocation { tool, context }).expect("its maps have string keys, its path is UTF-8")
+}
+
+/// Makes what is started of a command's words, in the workspace root and without the keys of the environment.
+pub(crate) fn program(
+    words: &[String],
+    document: &Value,
+    surroundings: &crate::Surroundings,
+) -> std::process::Command {
+    let words: Vec<_> = words.iter().map(|word| template::fill(word, document)).collect();
+    let mut program = std::process::Command::new(executable(&words[0], &surroundings.root));
+    program.args(&words[1..]).current_dir(&surroundings.root);
+    surroundings.secret_variables.iter().for_each(|name| _ = program.env_remove(name));
+    program
+}
+
+/// Returns what to start: a name to look up, or a path below the root.
+fn executable(word: &str, root: &Path) -> PathBuf {
+    let has_separator = word.contains('/') || (cfg!(windows) && word.contains('\\'));
+    if has_separator { root.join(word) } else { PathBuf::from(word) }
+}
+
+fn with_causes(error: &dyn StdError) -> String {
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Returns the first warnings, none of them long.
+fn told_of(warnings: &[String]) -> Vec<String> {
+    let short = |warning: &String| match warning.char_indices().nth(WARNING_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &warning[..end]),
+        None => warning.clone(),
+    };
+    let more = warnings.len().saturating_sub(MAX_WARNINGS);
+    let rest = (more > 0).then(|| format!("and {more} more like these"));
+    warnings.iter().take(MAX_WARNINGS).map(short).chain(rest).collect()
+}
+
+fn warning_block(warnings: &[String]) -> Option<ContentBlock> {
+    let lines = warnings.iter().map(|warning| format!("- {warning}\n"));
+    let text = format!("jp could not use all of what the tool printed:\n{}", lines.collect::<String>());
+    (!warnings.is_empty()).then(|| ContentBlock::text(text))
 }

@@ -6,6 +6,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use jp_attachment::Place;
 use serde_json::Value;
 
 use crate::{Tool, builtin::Files, stateful::Handles};
@@ -32,6 +33,8 @@ pub struct Toolbox {
 pub struct Surroundings {
     /// The workspace root.
     pub root: PathBuf,
+    /// How files outside of it are named; where it is not said, by the plain hash of where they are.
+    pub place: Option<Place>,
     /// The conversation, where it has an id.
     pub conversation: Option<String>,
     /// Variables of the environment that no program gets: they hold keys.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use jp_resource::uri::percent_decode;
+use jp_resource::uri::{percent_decode, split_fragment};
 use url::{Host, Url};
 
 /// A canonical `http:` or `https:` URL, without credentials and fragment.
@@ -48,6 +48,16 @@ impl HttpUrl {
         let query = url.query().map(|query| format!("?{}", normalized(query, |_| false))).unwrap_or_default();
         let canonical = format!("{}{path}{query}", url.origin().ascii_serialization());
         Url::parse(&canonical).map(|url| (Self(url), credentials)).map_err(|error| error.to_string())
+    }
+
+    /// Canonicalises a URL that somebody else wrote, without the credentials in it; the fragment follows byte for byte.
+    /// `None` where it is no URL of this scheme.
+    #[must_use]
+    pub fn canonical(text: &str) -> Option<String> {
+        let (resource, fragment) = split_fragment(text);
+        let (url, _) = Self::parse(resource).ok()?;
+        let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
+        Some(url.as_str().to_owned() + &fragment)
     }
 
     /// Returns the URL as text.

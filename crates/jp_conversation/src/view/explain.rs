@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::{
     AnswerPart, Message, Thread,
-    hints::{block_bytes, resource_bytes},
+    cut::{Shown, shown_bytes},
+    hints::resource_bytes,
 };
 use crate::ResponseContent;
 
@@ -68,7 +69,7 @@ fn message_rows(message: &Message<'_>) -> Vec<BlockRow> {
         Message::User { request, .. } => {
             let words = row("request", request.content.len() as u64);
             std::iter::once(words)
-                .chain(request.resources.iter().map(|r| resource_row("resource", r)))
+                .chain(request.resources.iter().map(|r| resource_row("resource", r, resource_bytes(r))))
                 .collect()
         }
         Message::NoAnswer { .. } => {
@@ -100,14 +101,16 @@ fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
 }
 
 fn result_row(block: &StoredBlock) -> BlockRow {
-    match block {
-        StoredBlock::Resource { resource, .. } => resource_row("tool_result", resource),
-        block => row("tool_result", block_bytes(block)),
-    }
+    let bytes = shown_bytes(block);
+    let row = match block {
+        StoredBlock::Resource { resource, .. } => resource_row("tool_result", resource, bytes),
+        _ => row("tool_result", bytes),
+    };
+    let delivery = if Shown::of(block).is_some() { "cut" } else { row.delivery };
+    BlockRow { delivery, ..row }
 }
 
-fn resource_row(kind: &'static str, snapshot: &Snapshot) -> BlockRow {
-    let bytes = resource_bytes(snapshot);
+fn resource_row(kind: &'static str, snapshot: &Snapshot, bytes: u64) -> BlockRow {
     // What names the resource is sent with it.
     const TAGS: usize = 50;
     let names = [Some(&snapshot.uri), snapshot.name.as_ref(), snapshot.mime_type.as_ref()];
@@ -131,5 +134,39 @@ fn row(kind: &'static str, bytes: u64) -> BlockRow {
         tokens: tokens(bytes),
         delivery: "full",
         reason: "part of the history",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_tool::ContentBlock;
+    use serde_json::Map;
+
+    use super::*;
+    use crate::{
+        ToolCallRequest, ToolCallResponse,
+        view::{inline_text, shown_text},
+    };
+
+    #[test]
+    fn result_that_is_cut_counts_what_is_shown_of_it() {
+        let mut block: StoredBlock = ContentBlock::text("line\n".repeat(1000)).into();
+        let text = inline_text(&block).unwrap().to_owned();
+        Shown::mark(Shown::within(&text, 100), &mut block);
+        let shown = shown_text(&block, text.as_str().into()).len() as u64;
+        let (id, name) = ("1".to_owned(), "read".to_owned());
+        let call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
+        let response = ToolCallResponse {
+            id: "1".to_owned(),
+            content: vec![block],
+            is_error: false,
+            structured_content: None,
+            meta: Map::new(),
+        };
+        let messages = vec![Message::Tool { turn: 1, call: &call, response: Some(&response) }];
+        let rows = explain(&Thread { messages });
+        let row = &rows[0].blocks[0];
+        assert_eq!((row.bytes, row.tokens, row.delivery), (shown, tokens(shown), "cut"));
+        assert!(shown < 300);
     }
 }

@@ -1,7 +1,7 @@
 use jp_resource::{Payload, ResourceContent, Snapshot};
 use jp_tool::StoredBlock;
 
-use super::{Message, Thread};
+use super::{Message, Thread, cut::shown_bytes};
 
 /// The end of what was sent between two answers: a place where a provider's prompt cache is worth an entry.
 ///
@@ -53,7 +53,7 @@ fn sent_bytes(message: &Message<'_>) -> Option<u64> {
     match message {
         Message::User { request, .. } => Some(request.resources.iter().map(resource_bytes).sum()),
         Message::Tool { response, .. } => {
-            Some(response.map_or(0, |response| response.content.iter().map(block_bytes).sum()))
+            Some(response.map_or(0, |response| response.content.iter().map(shown_bytes).sum()))
         }
         Message::Assistant { .. } | Message::NoAnswer { .. } => None,
     }
@@ -66,7 +66,8 @@ pub(super) fn resource_bytes(resource: &Snapshot) -> u64 {
     }
 }
 
-pub(super) fn block_bytes(block: &StoredBlock) -> u64 {
+/// Returns the length of a block, what is cut of it included.
+pub(super) fn whole_bytes(block: &StoredBlock) -> u64 {
     match block {
         StoredBlock::Text { text, .. } => payload_bytes(text, String::len),
         StoredBlock::Resource { resource, .. } => resource_bytes(resource),

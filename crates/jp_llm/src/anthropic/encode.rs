@@ -265,7 +265,10 @@ impl Encoder<'_> {
             }
             Block::ToolUse { id, call } => write_tool_use(id, call, out),
             Block::ToolResult(result) => self.write_tool_result(result, out),
-            Block::Resource { turn, resource } => self.write_resource(*turn, resource, Place::Message, out),
+            Block::Resource { turn, resource } => {
+                let loaded = shown::load_resource(resource, self.contents)?;
+                self.write_resource(*turn, resource, loaded, Place::Message, out)
+            }
         }
     }
 
@@ -273,10 +276,11 @@ impl Encoder<'_> {
         &mut self,
         turn: usize,
         resource: &Snapshot,
+        loaded: Shown<'_>,
         place: Place,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let bytes = match shown::load_resource(resource, self.contents)? {
+        let bytes = match loaded {
             Shown::Text(text) => return write_text_resource(resource, &text, place, out),
             Shown::Binary(bytes) => bytes,
         };
@@ -347,13 +351,14 @@ impl Encoder<'_> {
         };
         match block {
             StoredBlock::Text { text, .. } => {
-                let text = shown::load_text(text, &result_of(result.call), self.contents)?;
+                let text = shown::load_result_text(result.call, block, text, self.contents)?;
                 content.write_text(&text, out)
             }
             StoredBlock::Question { question } => content.write_text(&question.text, out),
             StoredBlock::Resource { resource, .. } => {
                 content.begin(out)?;
-                self.write_resource(result.turn, resource, place, out)?;
+                let loaded = shown::load_result_resource(block, resource, self.contents)?;
+                self.write_resource(result.turn, resource, loaded, place, out)?;
                 Ok(out.write_all(b"}")?)
             }
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {

@@ -2,13 +2,18 @@
 
 use std::process::Command;
 
-use jp_process::Bounds;
+use jp_process::{Bounds, Captured, End};
 use jp_tool::{ContentBlock, ToolResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Builtin, files::Found, list_files, offered, parsed, preview};
-use crate::{Preview, Tool, Toolbox, call::Plan, calls::Line};
+use crate::{
+    Preview, Tool, Toolbox,
+    call::Plan,
+    calls::Line,
+    parse::{sentence, text},
+};
 
 /// How much a command may print, in bytes.
 const MAX_BYTES: u64 = 16_000_000;
@@ -59,7 +64,7 @@ pub(super) fn plan<'a>(
         for variable in &toolbox.surroundings.secret_variables {
             program.env_remove(variable);
         }
-        run_program(program, &[], tool, toolbox, line)
+        run(program, tool, line)
     };
     Ok(Plan { preview, is_sensitive: false, act: Box::new(act) })
 }
@@ -71,34 +76,38 @@ fn shell(command: &str) -> Command {
     program
 }
 
-/// Runs a program to its end and tells what it printed.
-fn run_program(
-    program: Command,
-    _input: &[u8],
-    tool: &Tool,
-    _toolbox: &Toolbox,
-    line: &Line,
-) -> ToolResponse {
+/// Runs a program to its end and tells what it printed: as text, whatever it is.
+fn run(program: Command, tool: &Tool, line: &Line) -> ToolResponse {
     let bounds = Bounds { timeout: tool.timeout, max_bytes: MAX_BYTES, is_moot: &|| line.is_cancelled() };
-    match jp_process::run(program, &bounds) {
-        Ok(Some(output)) => told(&output),
-        Ok(None) => ToolResponse::error([ContentBlock::text("The call was interrupted.")]),
+    match jp_process::capture(program, &[], &bounds) {
+        Ok(captured) => told(captured, line),
         Err(error) => ToolResponse::error([ContentBlock::text(format!("The command failed: {error}."))]),
     }
 }
 
-fn told(output: &jp_process::Output) -> ToolResponse {
+fn told(captured: Captured, line: &Line) -> ToolResponse {
+    let mut warnings = Vec::new();
+    let stdout = text(captured.stdout, "standard output", &mut warnings);
+    let stderr = text(captured.stderr, "standard error", &mut warnings);
     let mut blocks = Vec::new();
-    if !output.stdout.is_empty() {
-        blocks.push(ContentBlock::text(String::from_utf8_lossy(&output.stdout)));
+    if !stdout.is_empty() {
+        blocks.push(ContentBlock::text(stdout));
     }
-    if !output.stderr.is_empty() {
-        blocks.push(ContentBlock::text(format!("stderr:\n{}", String::from_utf8_lossy(&output.stderr))));
+    if !stderr.is_empty() {
+        blocks.push(ContentBlock::text(format!("stderr:\n{stderr}")));
     }
-    match output.status {
-        0 if blocks.is_empty() => blocks.push(ContentBlock::text("The command printed nothing.")),
-        0 => {}
-        status => blocks.push(ContentBlock::text(format!("The command ended with exit status {status}."))),
+    let end = match captured.end {
+        End::Exited(0) if blocks.is_empty() => Some("The command printed nothing.".to_owned()),
+        End::Exited(0) => None,
+        end => Some(sentence("command", end)),
+    };
+    blocks.extend(end.map(ContentBlock::text));
+    if captured.was_held {
+        warnings.push("something that it started still held its output; it is not waited for".to_owned());
     }
-    ToolResponse { is_error: output.status != 0, ..ToolResponse::new(blocks) }
+    for warning in warnings {
+        line.notice(format!("`run_command`: {warning}"));
+        blocks.push(ContentBlock::text(format!("Warning: {warning}.")));
+    }
+    ToolResponse { is_error: captured.end != End::Exited(0), ..ToolResponse::new(blocks) }
 }

@@ -12,7 +12,10 @@ use super::{
     order::{self, Kind, Order},
     process::{Process, Reply},
 };
-use crate::{Action, Answerer, Schema, Stateful, Tool, Toolbox, calls::Line, question::Asking};
+use crate::{
+    Action, Answerer, Schema, Stateful, Tool, Toolbox, calls::Line, local::with_canonical_uris,
+    question::Asking,
+};
 
 /// How often a tool may ask in one call.
 const MAX_ROUNDS: usize = 100;
@@ -274,10 +277,11 @@ impl Interaction<'_> {
     /// Reads a line; what is wrong with parts of it is said to the person, and to the model in the response.
     fn parsed(&self, line: &[u8]) -> Result<ToolResponse, String> {
         let read = serde_json::from_slice(line).ok().and_then(|value| ToolResponse::from_json(value).ok());
-        let (mut response, warnings) = read.ok_or_else(|| {
+        let (response, warnings) = read.ok_or_else(|| {
             format!("`{}` wrote a line that is no response: {}", self.tool.name, shortened(line))
         })?;
-        for warning in warnings {
+        let (mut response, of_uris) = with_canonical_uris(response, &self.toolbox.surroundings);
+        for warning in warnings.into_iter().chain(of_uris) {
             self.line.notice(format!("`{}`: {warning}", self.tool.name));
             response.content.push(ContentBlock::text(format!("Warning: {warning}.")));
         }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use crate::{Action, Builtin, Preview, Schema, Source, Stateful, Surroundings, Tool, builtin::shell};
+use crate::{Action, Builtin, Preview, Schema, Source, Stateful, Surroundings, Tool, builtin::shell, local};
 
 /// One action on one handle.
 #[derive(Debug)]
@@ -136,33 +136,13 @@ pub(super) fn command(
     input: &Map<String, Value>,
     surroundings: &Surroundings,
 ) -> Result<Command, String> {
-    let words = match &tool.source {
-        Source::Local(command) => filled(&command.words, &context(tool, input, surroundings)),
+    let document = local::document(tool, input, &Map::new(), surroundings);
+    match &tool.source {
+        Source::Local(command) => Ok(local::program(&command.words, &document, surroundings)),
         Source::Builtin(Builtin::Shell) => {
-            vec![surroundings.executable.to_string_lossy().into_owned(), shell::SUBCOMMAND.to_owned()]
+            let executable = surroundings.executable.to_string_lossy().into_owned();
+            Ok(local::program(&[executable, shell::SUBCOMMAND.to_owned()], &document, surroundings))
         }
-        Source::Builtin(_) => {
-            return Err(format!("The tool `{}` does not live on between calls.", tool.name));
-        }
-    };
-    let (program, arguments) = words.split_first().ok_or("The tool has no command.")?;
-    let mut command = Command::new(program);
-    command.args(arguments).current_dir(&surroundings.root);
-    for variable in &surroundings.secret_variables {
-        command.env_remove(variable);
+        Source::Builtin(_) => Err(format!("The tool `{}` does not live on between calls.", tool.name)),
     }
-    Ok(command)
-}
-
-fn filled(words: &[String], context: &str) -> Vec<String> {
-    words.iter().map(|word| word.replace("{{context}}", context)).collect()
-}
-
-/// Makes the document that local tools are given.
-fn context(tool: &Tool, input: &Map<String, Value>, surroundings: &Surroundings) -> String {
-    json!({
-        "tool": {"name": tool.name, "arguments": input, "answers": {}, "options": tool.options},
-        "context": {"root": surroundings.root, "conversation_id": surroundings.conversation},
-    })
-    .to_string()
 }

@@ -88,14 +88,16 @@ impl Encoder<'_> {
         parts: Option<&mut Parts<'_>>,
     ) -> Result<Cow<'a, str>, Error> {
         match block {
-            StoredBlock::Text { text, .. } => shown::load_text(text, &result_of(call), self.contents),
-            StoredBlock::Resource { resource, .. } => match shown::load_resource(resource, self.contents)? {
-                Shown::Text(text) => Ok(view::resource_block(resource, &text).into()),
-                Shown::Binary(bytes) => {
-                    let mime = resource.mime_type.as_deref().unwrap_or(UNKNOWN);
-                    self.show_bytes(turn, subject(resource), mime, &bytes, parts)
+            StoredBlock::Text { text, .. } => shown::load_result_text(call, block, text, self.contents),
+            StoredBlock::Resource { resource, .. } => {
+                match shown::load_result_resource(block, resource, self.contents)? {
+                    Shown::Text(text) => Ok(view::resource_block(resource, &text).into()),
+                    Shown::Binary(bytes) => {
+                        let mime = resource.mime_type.as_deref().unwrap_or(UNKNOWN);
+                        self.show_bytes(turn, subject(resource), mime, &bytes, parts)
+                    }
                 }
-            },
+            }
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {
                 let bytes = self.load_media(media, call)?;
                 self.show_bytes(turn, result_of(call), &media.mime_type, &bytes, parts)

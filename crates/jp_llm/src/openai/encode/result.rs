@@ -97,16 +97,21 @@ impl Encoder<'_> {
     ) -> Result<Piece<'a>, Error> {
         match block {
             StoredBlock::Text { text, .. } => {
-                shown::load_text(text, &result_of(call), self.contents).map(Piece::Text)
+                shown::load_result_text(call, block, text, self.contents).map(Piece::Text)
             }
             StoredBlock::Question { question } => Ok(Piece::Text(question.text.as_str().into())),
-            StoredBlock::Resource { resource, .. } => self.resource_piece(turn, resource),
+            StoredBlock::Resource { resource, .. } => self.resource_piece(turn, block, resource),
             StoredBlock::Image(media) | StoredBlock::Audio(media) => self.media_piece(turn, call, media),
         }
     }
 
-    fn resource_piece<'a>(&mut self, turn: usize, resource: &'a Snapshot) -> Result<Piece<'a>, Error> {
-        let bytes = match shown::load_resource(resource, self.contents)? {
+    fn resource_piece<'a>(
+        &mut self,
+        turn: usize,
+        block: &StoredBlock,
+        resource: &'a Snapshot,
+    ) -> Result<Piece<'a>, Error> {
+        let bytes = match shown::load_result_resource(block, resource, self.contents)? {
             Shown::Text(text) => return Ok(Piece::Text(view::resource_block(resource, &text).into())),
             Shown::Binary(bytes) => bytes,
         };

@@ -18,10 +18,10 @@ fn command_runs_in_the_workspace_and_tells_all() {
     stderr:
     err
 
-    The command ended with exit status 3.
+    The command exited with status 3.
     ");
     insta::assert_snapshot!(told(json!({"command": "cat; true"})), @"The command printed nothing.");
-    insta::assert_snapshot!(told(json!({"command": "kill -9 $$"})), @"The command failed: it was ended by a signal: 9 (SIGKILL).");
+    insta::assert_snapshot!(told(json!({"command": "kill -9 $$"})), @"The command was ended by a signal: 9 (SIGKILL).");
     insta::assert_snapshot!(told(json!({"command": " "})), @"`command` is no command line: it is empty, or has a NUL in it.");
     insta::assert_snapshot!(told(json!({"command": "ls", "path": "sub/a"})), @"sub/a is no directory to run in.");
     let called = workspace.call("run_command", &json!({"command": "exit 3"})).unwrap();
@@ -47,9 +47,9 @@ fn command_ends_with_its_time_and_with_the_call() {
     let tools = &mut workspace.toolbox.tools;
     tools.iter_mut().for_each(|tool| tool.timeout = Duration::from_millis(100));
     let started = Instant::now();
-    insta::assert_snapshot!(workspace.told("run_command", &json!({"command": "sleep 60"})), @"The command failed: it ran for more than 0.1 seconds and was ended.");
+    insta::assert_snapshot!(workspace.told("run_command", &json!({"command": "sleep 60"})), @"The command ran for more than 0.1 seconds and was ended, with all that it had started.");
     let called =
         workspace.call_on("run_command", &json!({"command": "sleep 60"}), &Line::unheard(true)).unwrap();
-    assert_eq!(called.text(), "The call was interrupted.");
+    assert_eq!(called.text(), "The call was interrupted, and the command was ended.");
     assert!(started.elapsed() < Duration::from_secs(30));
 }

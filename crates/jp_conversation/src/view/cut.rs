@@ -1,0 +1,256 @@
+//! How much of a long result a model is shown.
+//!
+//! The event holds the whole; a mark in a block's `_meta` says how much of its beginning and of its end is shown. So the
+//! view stays a pure function of the events, and what was left out can be read on.
+
+use std::borrow::Cow;
+
+use jp_resource::{BlobRef, Checksum, Payload, ResourceContent};
+use jp_tool::{ContentBlock, StoredBlock};
+use serde_json::{Map, Value, json};
+
+use super::hints::whole_bytes;
+use crate::INLINE_BYTES;
+
+/// The field of `_meta` that holds the mark.
+const MARK: &str = "computer.jp/shown";
+/// What of a text is left out is more than this: the line that tells of it is nearly as long, and shorter text is in no
+/// blob that could be read on.
+const LEAST: usize = INLINE_BYTES;
+
+/// How much of a text a model is shown, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// Of its beginning.
+    pub head: usize,
+    /// Of its end.
+    pub tail: usize,
+}
+
+impl Shown {
+    /// Chooses what of `text` is shown: at most `bytes`, half of it at the beginning and half at the end, whole lines
+    /// where that costs no more than half of either. `None` where all of it is.
+    #[must_use]
+    pub fn within(text: &str, bytes: usize) -> Option<Self> {
+        if text.len() <= bytes.saturating_add(LEAST) {
+            return None;
+        }
+        let most = bytes / 2;
+        let head = floor(text, most);
+        let tail = ceil(text, text.len() - most);
+        let line_end = text[..head].rfind('\n').map(|at| at + 1).filter(|end| *end >= most / 2);
+        // A line that starts just there is whole.
+        let newline = text.as_bytes()[tail.saturating_sub(1)..].iter().position(|byte| *byte == b'\n');
+        let line_start = newline.map(|at| tail.max(1) + at).filter(|start| {
+            let left = text.len() - start;
+            left > 0 && left >= most / 2
+        });
+        let (head, tail) = (line_end.unwrap_or(head), line_start.unwrap_or(tail));
+        Some(Self { head, tail: text.len() - tail })
+    }
+
+    /// Reads the mark of a block.
+    #[must_use]
+    pub fn of(block: &StoredBlock) -> Option<Self> {
+        let (ContentBlock::Text { meta, .. } | ContentBlock::Resource { meta, .. }) = block else {
+            return None;
+        };
+        let mark = meta.as_ref()?.get(MARK)?;
+        let bytes =
+            |name| mark.get(name).and_then(Value::as_u64).and_then(|bytes| usize::try_from(bytes).ok());
+        Some(Self { head: bytes("head")?, tail: bytes("tail")? })
+    }
+
+    /// Marks a block, or takes its mark away. One that has no text stays as it is.
+    pub fn mark(shown: Option<Self>, block: &mut StoredBlock) {
+        let (ContentBlock::Text { meta, .. } | ContentBlock::Resource { meta, .. }) = block else { return };
+        match shown {
+            Some(Self { head, tail }) => {
+                let mark = json!({"head": head, "tail": tail});
+                meta.get_or_insert_with(Map::new).insert(MARK.to_owned(), mark);
+            }
+            None => {
+                let had_mark = meta.as_mut().is_some_and(|meta| meta.shift_remove(MARK).is_some());
+                if had_mark && meta.as_ref().is_some_and(Map::is_empty) {
+                    *meta = None;
+                }
+            }
+        }
+    }
+}
+
+/// Returns what a model is shown of the text of a result's block: all of it, or as much as the block's mark says, with
+/// a line in between that says how to read on.
+#[must_use]
+pub fn shown_text<'t>(block: &StoredBlock, text: Cow<'t, str>) -> Cow<'t, str> {
+    let Some(Shown { head, tail }) = Shown::of(block) else { return text };
+    let (head, tail) = (floor(&text, head), ceil(&text, text.len().saturating_sub(tail)));
+    if head >= tail {
+        return text;
+    }
+    let checksum = stored(block).map_or_else(|| Checksum::of(text.as_bytes()), |blob| blob.checksum);
+    let newline = if head == 0 || text[..head].ends_with('\n') { "" } else { "\n" };
+    let line = line(tail - head, checksum, head);
+    Cow::Owned(format!("{}{newline}{line}{}", &text[..head], &text[tail..]))
+}
+
+/// Returns about how many bytes a model is shown of a block.
+pub(super) fn shown_bytes(block: &StoredBlock) -> u64 {
+    let whole = whole_bytes(block);
+    let Some(Shown { head, tail }) = Shown::of(block) else { return whole };
+    let shown = (head as u64).saturating_add(tail as u64);
+    match usize::try_from(whole.saturating_sub(shown)) {
+        Ok(0) | Err(_) => whole,
+        Ok(left_out) => shown + line(left_out, Checksum::from_bytes([0; 32]), head).len() as u64,
+    }
+}
+
+fn line(left_out: usize, checksum: Checksum, offset: usize) -> String {
+    format!(
+        "… {left_out} bytes are left out here; `read_more` with uri \"jp://blob/{checksum}\" and offset {offset} reads on …\n"
+    )
+}
+
+/// Returns where the text of a block is stored, if it is.
+fn stored(block: &StoredBlock) -> Option<BlobRef> {
+    match block {
+        ContentBlock::Text { text, .. } => text.stored(),
+        ContentBlock::Resource { resource, .. } => match &resource.formatted {
+            Some(formatted) => formatted.stored(),
+            None => resource.content.stored(),
+        },
+        ContentBlock::Image(_) | ContentBlock::Audio(_) | ContentBlock::Question { .. } => None,
+    }
+}
+
+/// Returns the text of a block that is not stored yet.
+#[must_use]
+pub fn inline_text(block: &StoredBlock) -> Option<&str> {
+    match block {
+        ContentBlock::Text { text, .. } => text.inline().map(String::as_str),
+        ContentBlock::Resource { resource, .. } => match &resource.formatted {
+            Some(formatted) => formatted.inline().map(String::as_str),
+            None => match &resource.content {
+                Payload::Inline(ResourceContent::Text(text)) => Some(text),
+                _ => None,
+            },
+        },
+        ContentBlock::Image(_) | ContentBlock::Audio(_) | ContentBlock::Question { .. } => None,
+    }
+}
+
+/// Returns the last boundary of a character up to `at`.
+fn floor(text: &str, at: usize) -> usize {
+    let at = at.min(text.len());
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// Returns the first boundary of a character from `at` on.
+fn ceil(text: &str, at: usize) -> usize {
+    (at..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_resource::{Encoding, Resource};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text_block(text: &str) -> StoredBlock {
+        ContentBlock::text(text).into()
+    }
+
+    fn marked(text: &str, head: usize, tail: usize) -> StoredBlock {
+        let mut block = text_block(text);
+        Shown::mark(Some(Shown { head, tail }), &mut block);
+        block
+    }
+
+    #[test]
+    fn block_without_a_mark_is_shown_as_it_is() {
+        let text = "x".repeat(10_000);
+        assert_eq!(shown_text(&text_block(&text), Cow::Borrowed(&*text)), text);
+        assert_eq!(shown_bytes(&text_block(&text)), 10_000);
+    }
+
+    #[test]
+    fn head_and_tail_end_at_lines_and_say_how_to_read_on() {
+        let text: String = (0..200).map(|n| format!("line {n:04}\n")).collect();
+        let shown = Shown::within(&text, 64).unwrap();
+        assert_eq!(shown, Shown { head: 30, tail: 30 });
+        let block = marked(&text, shown.head, shown.tail);
+        insta::assert_snapshot!(shown_text(&block, Cow::Borrowed(&text)), @r#"
+        line 0000
+        line 0001
+        line 0002
+        … 1940 bytes are left out here; `read_more` with uri "jp://blob/3687c5d6189e4854287b43cba131a88d2e156c8976d0359d60055da525a84330" and offset 30 reads on …
+        line 0197
+        line 0198
+        line 0199
+        "#);
+    }
+
+    #[test]
+    fn stored_and_inline_payloads_are_shown_alike() {
+        let text = "é".repeat(1000);
+        let inline = marked(&text, 301, 11);
+        let mut stored = inline.clone();
+        if let ContentBlock::Text { text: payload, .. } = &mut stored {
+            *payload = Payload::Stored(BlobRef::of(text.as_bytes(), Encoding::Utf8));
+        }
+        let shown = shown_text(&inline, Cow::Borrowed(&*text));
+        assert_eq!(shown, shown_text(&stored, Cow::Borrowed(&*text)));
+        assert!(shown.starts_with(&format!("{}\n… 1690 bytes", "é".repeat(150))), "{shown}");
+        assert!(shown.ends_with(&format!("…\n{}", "é".repeat(5))));
+        assert_eq!(shown_bytes(&inline), shown_bytes(&stored));
+    }
+
+    #[test]
+    fn formatted_text_is_what_is_cut_of_a_resource() {
+        let mut resource = Resource::new("a:b", ResourceContent::Text("raw".to_owned()));
+        resource.formatted = Some("f".repeat(1000));
+        let mut block: StoredBlock = ContentBlock::resource(resource).into();
+        assert_eq!(inline_text(&block).map(str::len), Some(1000));
+        Shown::mark(Some(Shown { head: 10, tail: 10 }), &mut block);
+        let formatted = "f".repeat(1000);
+        let shown = shown_text(&block, Cow::Borrowed(&*formatted));
+        assert!(shown.contains(&Checksum::of(formatted.as_bytes()).to_string()), "{shown}");
+    }
+
+    #[test]
+    fn mark_that_is_taken_away_leaves_the_rest() {
+        let mut block = marked("x", 0, 0);
+        Shown::mark(None, &mut block);
+        assert_eq!(block, text_block("x"));
+    }
+
+    proptest! {
+        #[test]
+        fn head_tail_and_what_is_left_out_are_the_text(text in "[a-zé€\n]{0,900}", bytes in 0usize..700) {
+            match Shown::within(&text, bytes) {
+                None => prop_assert!(text.len() <= bytes + LEAST),
+                Some(Shown { head, tail }) => {
+                    prop_assert!(head + tail <= bytes && head + tail < text.len());
+                    let block = marked(&text, head, tail);
+                    let shown = shown_text(&block, Cow::Borrowed(&*text));
+                    let left_out = text.len() - head - tail;
+                    let said = format!("… {left_out} bytes are left out here;");
+                    prop_assert!(shown.contains(&said), "{}", shown);
+                    prop_assert!(shown.starts_with(&text[..head]) && shown.ends_with(&text[text.len() - tail..]));
+                    prop_assert!(shown.len() as u64 - shown_bytes(&block) <= 1);
+                }
+            }
+        }
+
+        #[test]
+        fn any_mark_is_endured(text in "[aé€\n]{0,40}", head in any::<u64>(), tail in 0u64..80) {
+            for (head, tail) in [(head, tail), (tail, head), (head % 50, tail)] {
+                let block = marked(&text, head as usize, tail as usize);
+                let shown = shown_text(&block, Cow::Borrowed(&*text));
+                prop_assert!(shown.len() >= text.len().min((head as usize).saturating_add(tail as usize).saturating_sub(6)));
+                shown_bytes(&block);
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A command line as a person reads it.
+
+/// How many characters of a word are shown.
+const SHOWN: usize = 80;
+
+/// Joins the words of a command as a shell would read them, on one line.
+pub(super) fn line(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// Like [`line`], with the middle of long words left out; `None` where none is long.
+pub(super) fn short_line(words: &[String]) -> Option<String> {
+    let is_long = |word: &String| word.chars().count() > SHOWN;
+    if !words.iter().any(is_long) {
+        return None;
+    }
+    let shortened = |word: &String| if is_long(word) { shortened(word) } else { word.clone() };
+    Some(line(&words.iter().map(shortened).collect::<Vec<_>>()))
+}
+
+fn shortened(word: &str) -> String {
+    let characters: Vec<char> = word.chars().collect();
+    let (head, tail) = (&characters[..SHOWN * 2 / 3], &characters[characters.len() - SHOWN / 3..]);
+    head.iter().chain(&['…']).chain(tail).collect()
+}
+
+/// Quotes a word where a shell needs it, and writes out what can't be seen or would steer a terminal.
+fn quoted(word: &str) -> String {
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+    };
+    match shlex::try_quote(word) {
+        Ok(quoted) if !word.contains(is_hidden) => quoted.into_owned(),
+        _ => {
+            let written = |c: char| match c {
+                '\n' => "\\n".to_owned(),
+                '\t' => "\\t".to_owned(),
+                '\\' | '\'' => format!("\\{c}"),
+                c if is_hidden(c) => format!("\\u{:04x}", u32::from(c)),
+                c => c.to_string(),
+            };
+            format!("$'{}'", word.chars().map(written).collect::<String>())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        let plain = words(&["grep", "-n", "a b", "$(id)", "it's", "", "src/*.rs"]);
+        insta::assert_snapshot!(line(&plain), @r#"grep -n 'a b' '$(id)' "it's" '' 'src/*.rs'"#);
+    }
+
+    #[test]
+    fn what_can_not_be_seen_is_written_out() {
+        let hidden = words(&["a\nb\t'c'", "\x1b[2J", "x\u{202e}y", "\0"]);
+        insta::assert_snapshot!(line(&hidden), @r"$'a\nb\t\'c\'' $'\u001b[2J' $'x\u202ey' $'\u0000'");
+    }
+
+    #[test]
+    fn long_words_lose_their_middle() {
+        assert_eq!(short_line(&words(&["a", &"x".repeat(80)])), None);
+        let long = format!("{}{}", "é".repeat(100), "z".repeat(100));
+        let expected = format!("a '{}…{}'", "é".repeat(53), "z".repeat(26));
+        assert_eq!(short_line(&words(&["a", &long])), Some(expected));
+    }
+}

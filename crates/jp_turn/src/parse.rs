@@ -1,0 +1,184 @@
+//! Reads what a program printed as a tool's response: the one place that does.
+
+mod outcome;
+
+use jp_process::{Captured, End, Kept};
+use jp_tool::{ContentBlock, ToolResponse};
+use serde_json::Value;
+
+use self::outcome::Outcome;
+
+/// A response, and what of it could not be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// The response.
+    pub response: ToolResponse,
+    /// What is wrong with it, for the tool's author.
+    pub warnings: Vec<String>,
+}
+
+/// Reads what a program printed (seed RFD 058, "Response parsing").
+///
+/// A JSON object with a `content` array is a response of blocks: one that is malformed costs itself and a warning.
+/// jp's older `Outcome` becomes blocks too. Everything else is text as it is, half a JSON document as well; bytes that
+/// are no UTF-8 are replaced.
+///
+/// A program that failed gives an error, with what it printed to stderr and how it ended as text: by an exit status
+/// other than 0, unless its JSON says `isError` itself; by a signal, or because it was ended, in any case, and then its
+/// questions are dropped. Of a program that did not fail stderr counts only where stdout has nothing, as with programs
+/// that report there.
+#[must_use]
+pub fn parse_command_output(captured: Captured) -> Parsed {
+    let Captured { stdout, stderr, end, was_held } = captured;
+    let mut warnings = Vec::new();
+    let is_whole = stdout.left_out() == 0;
+    let stdout = text(stdout, "standard output", &mut warnings);
+    let structured = if is_whole { structured(&stdout, &mut warnings) } else { None };
+    let stderr = || stderr_block(text(stderr, "standard error", &mut Vec::new()));
+    let response = match structured {
+        Some(Structured { response, is_error }) => match (end, is_error) {
+            (End::Exited(0), _) | (End::Exited(_), Some(false)) => response,
+            _ => failed(response, end, stderr()),
+        },
+        None => {
+            let blocks = if stdout.trim().is_empty() { None } else { Some(ContentBlock::text(stdout)) };
+            match end {
+                End::Exited(0) => ToolResponse::new(blocks.or_else(stderr)),
+                _ => failed(ToolResponse::new(blocks), end, stderr()),
+            }
+        }
+    };
+    if was_held {
+        warnings.push("something that it started still held its output; it is not waited for".to_owned());
+    }
+    let mut response = with_uris(response, &mut warnings);
+    let is_nothing = response.content.is_empty() && response.structured_content.is_none();
+    if is_nothing && warnings.is_empty() {
+        response.content.push(ContentBlock::text("The tool returned nothing, and exited with status 0."));
+    }
+    Parsed { response, warnings }
+}
+
+/// A response that was printed as JSON.
+struct Structured {
+    response: ToolResponse,
+    /// What it says itself of having failed.
+    is_error: Option<bool>,
+}
+
+fn structured(stdout: &str, warnings: &mut Vec<String>) -> Option<Structured> {
+    let json = stdout.strip_prefix('\u{feff}').unwrap_or(stdout).trim();
+    if !json.starts_with('{') {
+        return None;
+    }
+    let value: Value = serde_json::from_str(json).ok()?;
+    let is_error = value.get("isError").and_then(Value::as_bool);
+    if let Some(outcome) = Outcome::from_json(&value) {
+        return Some(Structured { response: outcome.into(), is_error });
+    }
+    let (response, of_blocks) = ToolResponse::from_json(value).ok()?;
+    warnings.extend(of_blocks);
+    Some(Structured { response, is_error })
+}
+
+/// Makes the response of a program that failed: what it returned, its stderr and how it ended.
+fn failed(mut response: ToolResponse, end: End, stderr: Option<ContentBlock>) -> ToolResponse {
+    if !matches!(end, End::Exited(_)) {
+        response.content.retain(|block| !matches!(block, ContentBlock::Question { .. }));
+    }
+    response.content.extend(stderr);
+    let nothing = if response.content.is_empty() { " It printed nothing." } else { "" };
+    response.content.push(ContentBlock::text(sentence("tool", end) + nothing));
+    ToolResponse { is_error: true, ..response }
+}
+
+/// Says how a program ended that did not end well.
+pub(crate) fn sentence(what: &str, end: End) -> String {
+    match end {
+        End::Exited(status) => format!("The {what} exited with status {status}."),
+        End::Signal(status) => format!("The {what} was ended by a {status}."),
+        End::TimedOut(limit) => format!(
+            "The {what} ran for more than {} seconds and was ended, with all that it had started.",
+            limit.as_secs_f64()
+        ),
+        End::Stopped => format!("The {what} wanted to read from a terminal. It has none, so it was ended."),
+        End::Moot => format!("The call was interrupted, and the {what} was ended."),
+    }
+}
+
+fn stderr_block(stderr: String) -> Option<ContentBlock> {
+    let is_blank = stderr.trim().is_empty();
+    (!is_blank).then(|| ContentBlock::text(format!("[stderr]\n{stderr}")))
+}
+
+/// Drops resources that nothing identifies.
+fn with_uris(mut response: ToolResponse, warnings: &mut Vec<String>) -> ToolResponse {
+    response.content.retain(|block| match block {
+        ContentBlock::Resource { resource, .. } if !has_scheme(&resource.uri) => {
+            let uri = &resource.uri;
+            warnings.push(format!(
+                "a content block was skipped: its URI {uri:?} has no scheme; a file of the workspace is `file:PATH`"
+            ));
+            false
+        }
+        _ => true,
+    });
+    response
+}
+
+/// Returns whether a URI has a scheme (RFC 3986 §3.1); one letter before a path is a drive of Windows.
+fn has_scheme(uri: &str) -> bool {
+    uri.split_once(':').is_some_and(|(scheme, rest)| {
+        let is_drive = scheme.len() == 1 && rest.starts_with(['/', '\\']);
+        !is_drive
+            && !rest.is_empty()
+            && scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+    })
+}
+
+/// Returns output as text, with a line where some of it was not kept.
+pub(crate) fn text(output: Kept, name: &str, warnings: &mut Vec<String>) -> String {
+    let mut left_out = output.left_out();
+    let text = if left_out == 0 {
+        readable(output.into_bytes())
+    } else {
+        let (mut head, tail) = output.into_parts();
+        let (whole, rest) = (whole_characters(&head), broken_character(&tail));
+        left_out += (head.len() - whole + rest) as u64;
+        head.truncate(whole);
+        let (head, head_is_text) = readable(head);
+        let (tail, tail_is_text) = readable(tail[rest..].to_vec());
+        let gap = format!("\n[{left_out} bytes that were printed here are not kept]\n");
+        (head + &gap + &tail, head_is_text && tail_is_text)
+    };
+    let (text, is_text) = text;
+    if !is_text {
+        warnings.push(format!("its {name} is not all UTF-8; what could not be read is shown as \u{fffd}"));
+    }
+    text
+}
+
+fn readable(bytes: Vec<u8>) -> (String, bool) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (text, true),
+        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), false),
+    }
+}
+
+/// Returns where the last character that is cut off begins, or the length.
+fn whole_characters(bytes: &[u8]) -> usize {
+    let is_cut = |from: &usize| {
+        std::str::from_utf8(&bytes[*from..])
+            .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+    };
+    (bytes.len().saturating_sub(3)..bytes.len()).find(is_cut).unwrap_or(bytes.len())
+}
+
+/// Returns how many bytes at the beginning are the rest of a character.
+fn broken_character(bytes: &[u8]) -> usize {
+    bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count()
+}
+
+#[cfg(test)]
+mod tests;

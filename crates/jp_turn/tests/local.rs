@@ -1,0 +1,509 @@
+//! Local tools on real programs, through a whole turn: a scripted model calls them, a host answers.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    error::Error,
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process,
+    sync::Arc,
+    task::{Poll, Waker},
+    time::{Duration, Instant},
+};
+
+use jp_conversation::{
+    EventKind, ToolCallResponse,
+    view::{Shown, inline_text, shown_text},
+};
+use jp_llm::{
+    BaseUrl, Body, Client, Endpoint,
+    testing::{Reply as Answer, Server, block_on, chunk},
+};
+use jp_resource::Checksum;
+use jp_tool::StoredBlock;
+use jp_turn::{
+    Builtin, Command, Decision, Files, Host, Outcome, Permission, Reply, Source, Surroundings, Tool, Toolbox,
+    Turn, TurnEvent, run,
+};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+/// Long enough for a loaded machine, and no test waits for it unless it fails.
+const LONG: Duration = Duration::from_secs(30);
+
+struct World {
+    _directory: TempDir,
+    root: PathBuf,
+}
+
+impl World {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap().join("project");
+        fs::create_dir(&root).unwrap();
+        Self { _directory: directory, root }
+    }
+
+    /// Writes a program into the workspace.
+    fn program(&self, path: &str, text: &str) {
+        let file = self.root.join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, text).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn toolbox(&self, tools: Vec<Tool>) -> Toolbox {
+        let surroundings = Surroundings {
+            root: self.root.clone(),
+            conversation: Some("c1".to_owned()),
+            ..Surroundings::default()
+        };
+        Toolbox::new(tools, surroundings, Files::open(&self.root, &[]).unwrap())
+    }
+
+    /// Calls the tool, once.
+    fn call(&self, tool: Tool, arguments: Value) -> Course {
+        let name = tool.name.clone();
+        course(self.toolbox(vec![tool]), &[(&name, arguments)], Vec::new(), || false)
+    }
+
+    /// Calls a shell script, once.
+    fn shell(&self, script: &str) -> Course {
+        self.call(tool(&["sh", "-c", script]), json!({}))
+    }
+}
+
+/// Makes a tool of the given command.
+fn tool(words: &[&str]) -> Tool {
+    let words = words.iter().map(|&word| word.to_owned()).collect();
+    let parameters = Map::from_iter([("type".to_owned(), "object".into())]);
+    let permission = Permission::Unattended;
+    Tool { permission, ..Tool::new("t", parameters, Source::Local(Command { words })) }
+}
+
+/// What happened.
+#[derive(Default)]
+struct Course {
+    results: Vec<ToolCallResponse>,
+    notices: Vec<String>,
+    /// What the person was shown before they allowed a call.
+    previews: Vec<(String, Option<String>)>,
+    /// What the person was asked, with the number of blocks before it.
+    asked: Vec<(String, usize)>,
+    replies: Vec<Value>,
+}
+
+impl Course {
+    fn result(&self) -> &ToolCallResponse {
+        self.results.last().unwrap()
+    }
+
+    fn texts(&self) -> Vec<&str> {
+        self.result().content.iter().filter_map(inline_text).collect()
+    }
+
+    /// The text of a result that is an error.
+    fn error(&self) -> String {
+        assert!(self.result().is_error, "{:?}", self.texts());
+        self.texts().join("\n")
+    }
+
+    /// The text of a result that is none.
+    fn text(&self) -> String {
+        assert!(!self.result().is_error, "{:?}", self.texts());
+        self.texts().join("\n")
+    }
+}
+
+impl Host for Course {
+    fn take(&mut self, event: TurnEvent<'_>) {
+        match event {
+            TurnEvent::Record(EventKind::ToolCallResponse(response)) => self.results.push(response),
+            TurnEvent::Notice(notice) => self.notices.push(notice.to_owned()),
+            TurnEvent::Permit(request, reply) => {
+                self.previews.push((request.preview.title, request.preview.detail));
+                reply.send(Decision::Allow).unwrap();
+            }
+            TurnEvent::Ask(question, reply) => {
+                self.asked.push((question.input.text, question.context.len()));
+                reply.send(Reply::Once(self.replies.remove(0))).unwrap();
+            }
+            _ => {}
+        }
+    }
+
+    fn body(&mut self, _: &[EventKind]) -> Result<Body, Box<dyn Error + Send + Sync>> {
+        let (body, ()) = Body::new(|_| Ok(())).unwrap();
+        Ok(body)
+    }
+
+    fn blob(&mut self, checksum: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+        let texts = self.results.iter().flat_map(|result| &result.content).filter_map(inline_text);
+        let mut bytes = texts.map(str::as_bytes);
+        Ok(bytes.find(|bytes| Checksum::of(bytes) == *checksum).map(<[u8]>::to_vec))
+    }
+}
+
+/// Runs a turn in which the model makes one call after the other; `is_cancelled` ends it.
+fn course(
+    toolbox: Toolbox,
+    calls: &[(&str, Value)],
+    replies: Vec<Value>,
+    is_cancelled: impl Fn() -> bool,
+) -> Course {
+    let finish = |reason: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{}},\"finish_reason\":\"{reason}\"}}]}}\n\ndata: [DONE]\n\n"
+        )
+    };
+    let call = |(index, (name, arguments)): (usize, &(&str, Value))| {
+        let function = json!({"name": name, "arguments": arguments.to_string()});
+        let call = json!({"index": 0, "id": format!("c{index}"), "function": function});
+        let delta = json!({"choices": [{"delta": {"tool_calls": [call]}}]});
+        Answer::stream(&format!("data: {delta}\n\n{}", finish("tool_calls")))
+    };
+    let mut answers: Vec<_> = calls.iter().enumerate().map(call).collect();
+    answers.push(Answer::stream(&(chunk("Done.") + &finish("stop"))));
+    let server = Server::new(answers);
+    let endpoint = Endpoint::new("llamacpp", BaseUrl::parse(server.url()).unwrap(), "m");
+    let client = Client::new(endpoint).unwrap();
+    let toolbox = Arc::new(toolbox);
+    let turn = Turn { client: &client, toolbox: &toolbox, model: "llamacpp/m", check: None };
+    let mut course = Course { replies, ..Course::default() };
+    let cancel = std::future::poll_fn(|context| match is_cancelled() {
+        true => Poll::Ready(()),
+        false => {
+            wake_soon(context.waker().clone());
+            Poll::Pending
+        }
+    });
+    match block_on(run(turn, cancel, &mut course)) {
+        Outcome::Done { .. } | Outcome::Interrupted => course,
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+fn wake_soon(waker: Waker) {
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(10));
+        waker.wake();
+    });
+}
+
+#[test]
+fn shell_script_that_prints_text_is_a_tool() {
+    let world = World::new();
+    world
+        .program("scripts/hello", "#!/bin/sh\necho \"hello from $(basename \"$PWD\")\"\necho progress >&2\n");
+    let course = world.call(tool(&["scripts/hello"]), json!({}));
+    assert_eq!(course.text(), "hello from project\n");
+    assert_eq!(course.notices, Vec::<String>::new());
+}
+
+#[test]
+fn programs_that_know_nothing_of_jp_are_tools() {
+    let world = World::new();
+    let manifest = "[package]\nname = \"tiny\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[workspace]\n";
+    fs::write(world.root.join("Cargo.toml"), manifest).unwrap();
+    fs::create_dir(world.root.join("src")).unwrap();
+    fs::write(world.root.join("src/lib.rs"), "fn unused() {}\n").unwrap();
+    let check = || tool(&["cargo", "check", "--offline", "--target-dir", "{{context.root}}/target"]);
+    let warned = world.call(check(), json!({}));
+    assert!(warned.text().contains("function `unused` is never used"), "{}", warned.text());
+    fs::write(world.root.join("src/lib.rs"), "fn broken() -> u8 {}\n").unwrap();
+    let failed = world.call(check(), json!({}));
+    assert!(failed.error().contains("mismatched types"), "{}", failed.error());
+    assert!(failed.error().ends_with("The tool exited with status 101."));
+
+    for finder in ["fd", "fdfind"] {
+        let found = world
+            .call(tool(&[finder, "--extension", "{{tool.arguments.extension}}"]), json!({"extension": "rs"}));
+        if !found.result().is_error {
+            assert_eq!(found.text(), "src/lib.rs\n");
+        }
+    }
+}
+
+#[test]
+fn tool_is_given_its_document_on_stdin_and_in_its_words() {
+    let world = World::new();
+    let words = ["sh", "-c", "read -r document; echo \"$document\"; printf '%s' \"$1\"", "sh", "{{context}}"];
+    let options = Map::from_iter([("depth".to_owned(), 3.into())]);
+    let course = world.call(Tool { options, ..tool(&words) }, json!({"name": "x"}));
+    let text = course.text();
+    let (stdin, word) = text.split_once('\n').unwrap();
+    assert_eq!(stdin, word);
+    assert_eq!(
+        serde_json::from_str::<Value>(stdin).unwrap(),
+        json!({
+            "tool": {"name": "t", "arguments": {"name": "x"}, "answers": {}, "options": {"depth": 3}},
+            "context": {"root": world.root, "conversation_id": "c1"},
+        })
+    );
+}
+
+#[test]
+fn arguments_reach_the_program_as_they_are() {
+    let world = World::new();
+    let hostile = "a  b'\"\n$(touch made) `touch made`; touch made #\\ {{context}} *";
+    let words =
+        ["printf", "<%s>", "--x={{tool.arguments.x}}", "{{tool.arguments.none}}", "{{tool.arguments.n}}"];
+    let course = world.call(tool(&words), json!({"x": hostile, "n": [1, "2"]}));
+    assert_eq!(course.text(), format!("<--x={hostile}><><[1,\"2\"]>"));
+    assert!(!world.root.join("made").exists());
+}
+
+#[test]
+fn person_is_shown_the_command_line_that_runs() {
+    let world = World::new();
+    let words = ["echo", "it is", "{{tool.arguments.text}}"];
+    let asked = || Tool { permission: Permission::Ask, ..tool(&words) };
+    let course = world.call(asked(), json!({"text": "$HOME\n"}));
+    assert_eq!(course.previews, [("echo 'it is' $'$HOME\\n'".to_owned(), None)]);
+    let course = world.call(asked(), json!({"text": "x".repeat(1000)}));
+    let (title, detail) = &course.previews[0];
+    assert!(title.len() < 120 && title.contains('…'), "{title}");
+    assert_eq!(detail.as_ref().unwrap(), &format!("echo 'it is' {}", "x".repeat(1000)));
+    let nul = world.call(asked(), json!({"text": "a\0b"}));
+    assert_eq!(
+        (nul.error(), nul.previews.len()),
+        ("An argument of `t` holds a NUL, which no command line can.".to_owned(), 0)
+    );
+}
+
+#[test]
+fn python_script_prints_blocks_and_asks_two_questions() {
+    if process::Command::new("python3").arg("--version").output().is_err() {
+        println!("skipped: there is no python3");
+        return;
+    }
+    let world = World::new();
+    fs::write(world.root.join("notes.md"), "# Notes\n").unwrap();
+    world.program(
+        "tools/rename.py",
+        r##"#!/usr/bin/env python3
+import json, sys
+call = json.load(sys.stdin)["tool"]
+answers = call["answers"]
+note = {"type": "resource", "resource": {"uri": "file:notes.md#L1", "text": "# Notes\n"}}
+name = {"id": "name", "text": "New name?", "schema": {"type": "string"}}
+sure = {"id": "sure", "text": "Sure?", "schema": {"type": "boolean"}, "default": True}
+if len(answers) < 2:
+    blocks = [note, {"type": "question", "question": name},
+              {"type": "text", "text": "It can't be undone."}, {"type": "question", "question": sure}]
+else:
+    blocks = [{"type": "text", "text": f"{call['arguments']['from']} -> {answers['name']}: {answers['sure']}"}, note]
+print(json.dumps({"content": blocks}))
+"##,
+    );
+    let toolbox = world.toolbox(vec![tool(&["tools/rename.py"])]);
+    let call = [("t", json!({"from": "notes.md"}))];
+    let course = course(toolbox, &call, vec!["todo.md".into(), true.into()], || false);
+    assert_eq!(course.asked, [("New name?".to_owned(), 1), ("Sure?".to_owned(), 2)]);
+    assert_eq!(course.texts(), ["notes.md -> todo.md: True", "# Notes\n"]);
+    let StoredBlock::Resource { resource, .. } = &course.result().content[1] else { panic!("a resource") };
+    assert_eq!(resource.uri, format!("file://{}/notes.md#L1", world.root.display()));
+    assert_eq!(
+        (resource.name.as_deref(), resource.mime_type.as_deref()),
+        (Some("notes.md"), Some("text/markdown"))
+    );
+}
+
+#[test]
+fn older_tool_that_needs_input_is_asked_and_run_again() {
+    let world = World::new();
+    let script = r#"case "$(cat)" in
+        *'"answers":{}'*) echo '{"type":"needs_input","question":{"id":"q","text":"Go?","answer_type":"Boolean"}}';;
+        *) echo '{"type":"success","content":"gone"}';;
+    esac"#;
+    let toolbox = world.toolbox(vec![tool(&["sh", "-c", script])]);
+    let course = course(toolbox, &[("t", json!({}))], vec![true.into()], || false);
+    assert_eq!((course.text(), &course.asked[..]), ("gone".to_owned(), &[("Go?".to_owned(), 0)][..]));
+}
+
+#[test]
+fn program_that_can_not_be_run_is_named_with_the_cause_and_where_it_is_configured() {
+    let world = World::new();
+    fs::create_dir(world.root.join("directory")).unwrap();
+    fs::write(world.root.join("text"), "x").unwrap();
+    for (program, cause) in [
+        ("no-such-program", "there is no program \"no-such-program\" in PATH"),
+        ("no such program", "there is no program \"no such program\" in PATH."),
+        ("./scripts/none", "/scripts/none\""),
+        ("./directory", "directory"),
+        ("./text", "ermission denied"),
+    ] {
+        let course = world.call(tool(&[program]), json!({}));
+        let (error, notice) = (course.error(), &course.notices[0]);
+        assert!(error.starts_with("The tool `t` was not run: ") && error.contains(cause), "{error}");
+        assert!(error.ends_with(" The person configures it at `conversation.tools.t.command`."), "{error}");
+        assert!(notice.contains("`conversation.tools.t.command`"), "{notice}");
+    }
+    let long = world.call(tool(&["echo", "{{context}}"]), json!({"text": "x".repeat(3_000_000)}));
+    assert!(long.error().contains("finds its arguments on stdin"), "{}", long.error());
+}
+
+#[test]
+fn program_that_hangs_is_ended_and_what_it_printed_is_kept() {
+    let world = World::new();
+    let timeout = Duration::from_millis(300);
+    let script = "echo half; echo why >&2; while :; do sleep 0.05; done";
+    let course = world.call(Tool { timeout, ..tool(&["sh", "-c", script]) }, json!({}));
+    let error = course.error();
+    assert!(error.starts_with("half\n\n[stderr]\nwhy\n"), "{error}");
+    assert!(
+        error
+            .ends_with("The tool ran for more than 0.3 seconds and was ended, with all that it had started.")
+    );
+    assert_eq!(
+        course.notices,
+        ["`t` ran for more than 0.3 s and was ended; `conversation.tools.t.timeout_secs` allows more"]
+    );
+}
+
+#[test]
+fn daemon_that_holds_the_output_is_not_waited_for() {
+    let world = World::new();
+    let started = Instant::now();
+    let course = world.shell("sleep 20 & echo started");
+    assert!(started.elapsed() < Duration::from_secs(15));
+    assert!(course.text().starts_with("started\n"), "{}", course.text());
+    assert_eq!(
+        course.notices,
+        ["`t`: something that it started still held its output; it is not waited for"]
+    );
+}
+
+#[test]
+fn program_that_prints_very_much_is_kept_in_part_and_shown_in_less() {
+    let world = World::new();
+    let script = "echo first; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last";
+    let course = world.shell(script);
+    let text = course.text();
+    assert!(text.starts_with("first\n") && text.ends_with("x\nlast\n"));
+    assert!(text.contains("x\n[184000012 bytes that were printed here are not kept]\nx"));
+    assert!(text.len() < 16_000_100);
+    let block = &course.result().content[0];
+    let shown = shown_text(block, inline_text(block).unwrap().into());
+    assert!(shown.len() < Tool::MAX_OUTPUT_BYTES + 300 && Shown::of(block).is_some());
+}
+
+#[test]
+fn what_was_cut_is_read_on_to_its_end() {
+    let world = World::new();
+    let lines: String = (0..3000).map(|n| format!("line {n:04}\n")).collect();
+    fs::write(world.root.join("lines"), &lines).unwrap();
+    let cat = Tool { name: "cat".to_owned(), max_output_bytes: 10_000, ..tool(&["cat", "lines"]) };
+    let uri = format!("jp://blob/{}", Checksum::of(lines.as_bytes()));
+    let read_more = Tool { max_output_bytes: 10_000, ..Builtin::ReadMore.tool() };
+    let calls = [
+        ("cat", json!({})),
+        ("read_more", json!({"uri": uri, "offset": 5000})),
+        ("read_more", json!({"uri": uri, "offset": 29_990})),
+        ("read_more", json!({"uri": format!("jp://blob/{}", Checksum::of(b"")), "offset": 0})),
+        ("read_more", json!({"uri": "file:///etc/hostname"})),
+    ];
+    let course = course(world.toolbox(vec![cat, read_more]), &calls, Vec::new(), || false);
+    let shown = |index: usize| {
+        let block = &course.results[index].content[0];
+        shown_text(block, inline_text(block).unwrap().into()).into_owned()
+    };
+    let cut = shown(0);
+    assert!(cut.starts_with("line 0000\n") && cut.ends_with("line 2999\n"), "{cut}");
+    assert!(cut.contains(&format!(
+        "… 20000 bytes are left out here; `read_more` with uri \"{uri}\" and offset 5000"
+    )));
+    assert!(
+        shown(1).starts_with("line 0500\n") && shown(1).ends_with("; offset 14872 reads on.]"),
+        "{}",
+        shown(1)
+    );
+    assert_eq!(shown(2), "line 2999\n[This is the end: the text has 30000 bytes.]");
+    assert!(course.results[3].is_error && shown(3).starts_with("No result of this conversation names"));
+    assert!(course.results[4].is_error && shown(4).contains("is no `jp://blob/…` URI"));
+}
+
+#[test]
+fn output_that_is_no_text_is_told_of() {
+    let course = World::new().shell("printf 'caf\\351\\n'");
+    assert!(
+        course.text().starts_with(
+            "caf\u{fffd}\n\njp could not use all of what the tool printed:\n- its standard output"
+        )
+    );
+    assert_eq!(course.notices.len(), 1);
+}
+
+#[test]
+fn malformed_blocks_are_told_to_the_model_and_the_person() {
+    let content = json!({"content": [
+        {"type": "text", "text": "kept"},
+        {"type": "resource", "resource": {"uri": "file:a%00b", "text": ""}},
+        {"type": "hologram"},
+    ]});
+    let world = World::new();
+    let course = world.call(tool(&["printf", "%s", &content.to_string()]), json!({}));
+    insta::assert_snapshot!(course.text(), @r#"
+    kept
+    jp could not use all of what the tool printed:
+    - content block 3 skipped: unknown block type `hologram`
+    - a content block was skipped: its URI "file:a%00b" names no file: a name in it holds a NUL
+    "#);
+    assert_eq!(course.notices.len(), 2);
+}
+
+#[test]
+fn program_that_a_signal_ends_has_its_output_kept() {
+    let course = World::new().shell("echo half; kill -KILL $$");
+    assert_eq!(course.error(), "half\n\nThe tool was ended by a signal: 9 (SIGKILL).");
+}
+
+#[test]
+fn program_that_deletes_its_own_directory_does_no_harm() {
+    let world = World::new();
+    let toolbox = world.toolbox(vec![tool(&["sh", "-c", "rm -r \"$PWD\"; echo '{\"content\":[{\"type\":\"resource\",\"resource\":{\"uri\":\"file:a\",\"text\":\"x\"}}]}'"])]);
+    let course = course(toolbox, &[("t", json!({})), ("t", json!({}))], Vec::new(), || false);
+    let StoredBlock::Resource { resource, .. } = &course.results[0].content[0] else { panic!("a resource") };
+    assert_eq!(resource.name.as_deref(), Some("a"));
+    assert!(course.error().contains("is not there any more"), "{}", course.error());
+}
+
+#[test]
+fn keys_are_not_in_the_environment_of_a_tool() {
+    // A variable that every test has.
+    let key = "CARGO_MANIFEST_DIR";
+    let world = World::new();
+    let printed = |secret_variables: Vec<String>| {
+        let mut toolbox = world.toolbox(vec![tool(&["sh", "-c", "echo \"<${CARGO_MANIFEST_DIR-none}>\""])]);
+        toolbox.surroundings.secret_variables = secret_variables;
+        course(toolbox, &[("t", json!({}))], Vec::new(), || false).text()
+    };
+    assert_eq!(printed(vec![key.to_owned()]), "<none>\n");
+    assert_ne!(printed(vec![]), "<none>\n");
+}
+
+#[test]
+fn cancelled_tool_is_ended_with_all_that_it_started() {
+    let world = World::new();
+    let ticks = world.root.join("ticks");
+    let script = "echo half; (while :; do echo x >> ticks; sleep 0.01; done) & wait";
+    let toolbox = world.toolbox(vec![tool(&["sh", "-c", script])]);
+    let course = course(toolbox, &[("t", json!({}))], Vec::new(), || ticks.exists());
+    assert_eq!(course.error(), "half\n\nThe call was interrupted, and the tool was ended.");
+    assert_stops_growing(&ticks);
+}
+
+fn assert_stops_growing(file: &Path) {
+    let started = Instant::now();
+    let length = || fs::metadata(file).unwrap().len();
+    let grows = || {
+        let before = length();
+        std::thread::sleep(Duration::from_millis(50));
+        length() != before
+    };
+    while grows() {
+        assert!(started.elapsed() < LONG, "what it started runs on");
+    }
+}
