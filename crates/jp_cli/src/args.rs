@@ -113,6 +113,20 @@ pub(crate) struct Query {
     /// Ask for an answer in JSON that fits this JSON Schema, and fail if it does not
     #[arg(short, long, value_name = "JSON|@FILE")]
     pub(crate) schema: Option<String>,
+    /// Let the model call this tool from now on (repeat)
+    #[arg(short, long, value_name = "NAME", action = ArgAction::Append)]
+    pub(crate) tool: Vec<String>,
+    /// Let the model call no tool from now on but those that --tool names, or not this one (repeat)
+    #[arg(
+        short = 'T',
+        long,
+        value_name = "NAME",
+        action = ArgAction::Append,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "*"
+    )]
+    pub(crate) no_tool: Vec<String>,
     /// Continue this conversation
     #[arg(short, long)]
     pub(crate) id: Option<String>,

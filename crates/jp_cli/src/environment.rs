@@ -16,6 +16,12 @@ pub(crate) struct Environment {
     pub(crate) cache: PathBuf,
     /// Where Bear's notes are, if not where the app keeps them.
     pub(crate) bear_database: Option<PathBuf>,
+    /// What the person edits text with, a command line.
+    pub(crate) editor: Option<String>,
+    /// The command itself, which some tools run.
+    pub(crate) executable: PathBuf,
+    /// Variables that are called like ones that hold keys.
+    pub(crate) secret_variables: Vec<String>,
     /// Names the terminal session, where there is one.
     pub(crate) session: Option<String>,
     pub(crate) stdin_is_terminal: bool,
@@ -39,6 +45,9 @@ impl Environment {
             data: directory("XDG_DATA_HOME").unwrap_or_else(|| below_home(".local/share")).join("jp"),
             cache: directory("XDG_CACHE_HOME").unwrap_or_else(|| below_home(".cache")).join("jp"),
             bear_database: env::var_os("JP_BEAR_DATABASE").map(PathBuf::from),
+            editor: variable("VISUAL").or_else(|| variable("EDITOR")),
+            executable: env::current_exe().unwrap_or_else(|_| PathBuf::from("jp")),
+            secret_variables: secret_variables(),
             session: session(stdin_is_terminal || stderr_is_terminal),
             stdin_is_terminal,
             stdout_is_terminal: std::io::stdout().is_terminal(),
@@ -64,17 +73,24 @@ impl Environment {
     }
 }
 
+fn secret_variables() -> Vec<String> {
+    const SUFFIXES: [&str; 4] = ["_API_KEY", "_API_TOKEN", "_SECRET_KEY", "_ACCESS_KEY"];
+    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| SUFFIXES.iter().any(|suffix| name.ends_with(suffix))).collect()
+}
+
 fn directory(variable: &str) -> Option<PathBuf> {
     // A relative path is invalid by the XDG base directory specification.
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
 /// Names the terminal session: `JP_SESSION` where it is set, else the session of the terminal.
 fn session(has_terminal: bool) -> Option<String> {
-    env::var("JP_SESSION")
-        .ok()
-        .filter(|session| !session.is_empty())
-        .or_else(|| terminal_session(has_terminal))
+    variable("JP_SESSION").or_else(|| terminal_session(has_terminal))
 }
 
 #[cfg(unix)]

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use crate::error::{Code, Failure};
 
@@ -20,8 +20,15 @@ use crate::error::{Code, Failure};
 #[derive(Debug)]
 pub(crate) struct Interrupt {
     flag: Arc<AtomicBool>,
+    /// Whether another program has the terminal.
+    is_lent: Arc<AtomicBool>,
+    /// Where the listener is told that it has it no more.
+    returned: mpsc::UnboundedSender<Acknowledge>,
     received: watch::Receiver<bool>,
 }
+
+/// Ends what waits for it by being dropped.
+type Acknowledge = std::sync::mpsc::Sender<()>;
 
 /// How long what is under way has to end by itself.
 const GRACE: Duration = Duration::from_secs(1);
@@ -30,16 +37,18 @@ impl Interrupt {
     /// Starts to listen. Without a thread for it signals end the process, as before.
     pub(crate) fn listen() -> Self {
         let flag = Arc::new(AtomicBool::new(false));
+        let is_lent = Arc::new(AtomicBool::new(false));
         let (sender, received) = watch::channel(false);
         let (ready, is_ready) = std::sync::mpsc::channel();
-        let flagged = Arc::clone(&flag);
+        let (flagged, lent) = (Arc::clone(&flag), Arc::clone(&is_lent));
+        let (returned, returns) = mpsc::unbounded_channel();
         let listen = async move {
             let mut signals = Signals::new();
             _ = ready.send(());
-            signals.receive().await;
-            flagged.store(true, Ordering::Relaxed);
-            // Fails where nobody waits any more.
+            first(&mut signals, &lent, returns).await;
+            // Fails where nobody waits any more. Who sees the flag finds this done.
             _ = sender.send(true);
+            flagged.store(true, Ordering::Release);
             tokio::time::sleep(GRACE).await;
             signals.receive().await;
             std::process::exit(Code::Interrupted as i32);
@@ -49,7 +58,18 @@ impl Interrupt {
             _ = thread::Builder::new().name("signals".into()).spawn(move || runtime.block_on(listen));
             _ = is_ready.recv();
         }
-        Self { flag, received }
+        Self { flag, is_lent, returned, received }
+    }
+
+    /// Does some work that has the terminal to itself: until it ends, Ctrl-C is its own business.
+    pub(crate) fn lend<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.is_lent.store(true, Ordering::Relaxed);
+        let done = work();
+        let (acknowledge, acknowledged) = std::sync::mpsc::channel();
+        _ = self.returned.send(acknowledge);
+        // Nothing is ever sent: this ends when the other side is dropped.
+        _ = acknowledged.recv();
+        done
     }
 
     /// Returns a flag that is set once a signal came.
@@ -71,6 +91,40 @@ impl Interrupt {
     }
 }
 
+/// Waits for the first signal that is the command's own.
+async fn first(
+    signals: &mut Signals,
+    is_lent: &AtomicBool,
+    mut returns: mpsc::UnboundedReceiver<Acknowledge>,
+) {
+    let mut returning = None;
+    loop {
+        tokio::select! {
+            biased;
+            signal = signals.receive() => {
+                if signal == Signal::End || !is_lent.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+            // Signals that came while the terminal was lent have been seen after this.
+            () = tokio::task::yield_now(), if returning.is_some() => {
+                is_lent.store(false, Ordering::Relaxed);
+                returning = None;
+            }
+            Some(acknowledge) = returns.recv() => returning = Some(acknowledge),
+        }
+    }
+}
+
+/// What the system says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Signal {
+    /// Ctrl-C.
+    Interrupt,
+    /// Anything else that ends a command.
+    End,
+}
+
 #[cfg(unix)]
 struct Signals([Option<tokio::signal::unix::Signal>; 3]);
 
@@ -87,7 +141,7 @@ impl Signals {
         Self(kinds.map(listen))
     }
 
-    async fn receive(&mut self) {
+    async fn receive(&mut self) -> Signal {
         async fn one(signal: &mut Option<tokio::signal::unix::Signal>) {
             match signal {
                 Some(signal) => _ = signal.recv().await,
@@ -96,9 +150,9 @@ impl Signals {
         }
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
-            () = one(interrupt) => {}
-            () = one(terminate) => {}
-            () = one(hangup) => {}
+            () = one(interrupt) => Signal::Interrupt,
+            () = one(terminate) => Signal::End,
+            () = one(hangup) => Signal::End,
         }
     }
 }
@@ -120,7 +174,8 @@ impl Signals {
         Self
     }
 
-    async fn receive(&mut self) {
+    async fn receive(&mut self) -> Signal {
         _ = tokio::signal::ctrl_c().await;
+        Signal::Interrupt
     }
 }

@@ -7,6 +7,7 @@ mod error;
 mod interrupt;
 mod output;
 mod size;
+mod terminal;
 mod workspace;
 
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! The one place that prints: data on stdout, everything else on stderr.
 
 use std::{
-    io::{self, BufRead as _, Write},
+    io::{self, Write},
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
@@ -20,11 +20,33 @@ pub(crate) struct Output {
     quiet: bool,
     verbose: bool,
     color: bool,
-    stdin_is_terminal: bool,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
     /// Nobody reads stdout any more: what is left to do is done quietly.
     is_closed: AtomicBool,
+}
+
+/// How a line stands out where there is colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    Strong,
+    Faint,
+    Fault,
+    Added,
+    Removed,
+}
+
+impl Tone {
+    fn style(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Strong => "1",
+            Self::Faint => "2",
+            Self::Fault | Self::Removed => "31",
+            Self::Added => "32",
+        }
+    }
 }
 
 impl Output {
@@ -39,7 +61,6 @@ impl Output {
             quiet: global.quiet,
             verbose: global.verbose > 0,
             color,
-            stdin_is_terminal: environment.stdin_is_terminal,
             stdout_is_terminal: environment.stdout_is_terminal,
             stderr_is_terminal: environment.stderr_is_terminal,
             is_closed: AtomicBool::new(false),
@@ -140,15 +161,21 @@ impl Output {
         let _ = write!(io::stderr().lock(), "\r\x1b[K{}", printable(line));
     }
 
-    /// Asks a question that is answered with yes or no; `None` where nobody is there to answer.
-    pub(crate) fn confirm(&self, question: &str) -> Option<bool> {
-        if !(self.stdin_is_terminal && self.stderr_is_terminal) {
-            return None;
-        }
-        let _ = write!(io::stderr().lock(), "{} [y/N] ", printable(question));
-        let mut answer = String::new();
-        io::stdin().lock().read_line(&mut answer).ok()?;
-        Some(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    /// Tells a line to a person who is going to be asked something, `-q` or not.
+    pub(crate) fn tell(&self, tone: Tone, line: &str) {
+        let _ = writeln!(io::stderr().lock(), "{}", self.paint(&visible(line), tone.style()));
+    }
+
+    /// Asks a person something; the cursor stays behind it.
+    pub(crate) fn ask(&self, prompt: &str) {
+        let prompt = self.paint(&visible(prompt), Tone::Strong.style());
+        let mut stderr = io::stderr().lock();
+        let _ = write!(stderr, "{prompt} ").and_then(|()| stderr.flush());
+    }
+
+    /// Ends a line of data that is open on the person's screen; returns whether it is there, and not in a file.
+    pub(crate) fn end_line_on_screen(&self) -> Result<bool, Failure> {
+        if self.stdout_is_terminal { self.line("").map(|()| true) } else { Ok(false) }
     }
 
     /// Says what went wrong; returns the exit code.
@@ -161,7 +188,7 @@ impl Output {
     }
 
     fn paint(&self, text: &str, style: &str) -> String {
-        if self.color { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color && !style.is_empty() { format!("\x1b[{style}m{text}\x1b[0m") } else { text.to_owned() }
     }
 
     /// Writes one of our own labels and a line that may hold anything.
@@ -188,6 +215,30 @@ pub(crate) fn without_credentials(text: &str) -> String {
 /// Removes control characters other than newline and tab, so that text can't steer a terminal.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+}
+
+/// Writes every character that has no look of its own as its escape, so that what is shown is all there is.
+///
+/// That is what could steer a terminal, turn the order of letters round, or hide. A tab stays.
+pub(crate) fn visible(text: &str) -> String {
+    /// Spaces of other scripts and of typography.
+    const SPACES: [char; 3] = ['\u{a0}', '\u{202f}', '\u{3000}'];
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        let is_plain = matches!(character, ' '..='~' | '\t') || SPACES.contains(&character);
+        if is_plain || (!character.is_ascii() && is_seen(character)) {
+            shown.push(character);
+        } else {
+            shown.extend(character.escape_debug());
+        }
+    }
+    shown
+}
+
+/// Returns whether a character can be seen where it follows a letter, as accents do.
+fn is_seen(character: char) -> bool {
+    let pair = String::from_iter(['x', character]);
+    pair.escape_debug().eq(pair.chars())
 }
 
 /// Quotes a word for a shell, where it needs that.
@@ -219,4 +270,34 @@ pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
         cells.collect::<Vec<_>>().join("  ")
     };
     rows.iter().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_not_be_seen_is_shown_as_its_escape() {
+        assert_eq!(visible("a\tb \\ \"c\" 'd' ~"), "a\tb \\ \"c\" 'd' ~");
+        assert_eq!(visible("\u{1b}[2J\r\n\0\u{7f}\u{9b}1m"), r"\u{1b}[2J\r\n\0\u{7f}\u{9b}1m");
+        assert_eq!(
+            visible("a\u{202e}b\u{2066}c\u{200b}d\u{e0041}"),
+            r"a\u{202e}b\u{2066}c\u{200b}d\u{e0041}"
+        );
+        assert_eq!(visible("\u{2028}\u{feff}\u{ad}\u{e000}"), r"\u{2028}\u{feff}\u{ad}\u{e000}");
+    }
+
+    #[test]
+    fn what_people_write_is_shown_as_it_is() {
+        for text in [
+            "naïve “é” e\u{301} – 10 €",
+            "日本語\u{3000}한국어",
+            "हिन्दी",
+            "שלום عربى",
+            "✅ 🎉",
+            "prix\u{a0}: 3",
+        ] {
+            assert_eq!(visible(text), text);
+        }
+    }
 }

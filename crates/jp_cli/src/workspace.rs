@@ -236,6 +236,7 @@ fn of_conversation(config: &Map<String, Value>) -> Map<String, Value> {
         conversation.shift_remove("attachment");
         conversation.shift_remove("read_only_paths");
         if let Some(Value::Object(tools)) = conversation.get_mut("tools") {
+            tools.shift_remove("*");
             tools.values_mut().for_each(|tool| {
                 let enable = tool.get("enable").filter(|enable| enable.is_boolean()).cloned();
                 *tool = enable.map_or_else(|| json!({}), |enable| json!({"enable": enable}));

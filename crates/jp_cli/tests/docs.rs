@@ -56,6 +56,11 @@ fn storage_page_runs() {
 }
 
 #[test]
+fn tools_page_runs() {
+    runs("docs/tools.md", "Yes.");
+}
+
+#[test]
 fn models_page_runs() {
     runs("docs/models.md", r#"{"title": "Yes.", "risks": []}"#);
 }

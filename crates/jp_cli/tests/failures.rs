@@ -166,7 +166,8 @@ impl Provider {
         let name = self.name;
         let server = Server::new(vec![refusal(how), self.reply()]);
         let sandbox = Sandbox::new();
-        let config = format!("[providers.llm.{name}]\nbase_url = \"{}\"\n", server.url());
+        let config =
+            format!("[providers.llm.{name}]\nbase_url = \"{}\"\nmodels.m.tools = true\n", server.url());
         sandbox.write("~/.config/jp/config.toml", config);
         sandbox.write("big.txt", "word ".repeat(400));
         let model = format!("{name}/m");

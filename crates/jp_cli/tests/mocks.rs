@@ -83,6 +83,8 @@ const PROVIDERS: [Provider; 6] = [ANTHROPIC, OPENAI, GOOGLE, OPENROUTER, LLAMACP
 struct Person<'a> {
     provider: &'a Provider,
     sandbox: Sandbox,
+    /// What goes with each query.
+    flags: &'static [&'static str],
 }
 
 impl<'a> Person<'a> {
@@ -90,14 +92,17 @@ impl<'a> Person<'a> {
         let sandbox = Sandbox::new();
         let Provider { name, model, .. } = provider;
         let config = format!(
-            "[assistant.model]\nid = \"{name}/{model}\"\n[providers.llm.{name}]\nbase_url = \"{url}\"\n"
+            "[assistant.model]\nid = \"{name}/{model}\"\n[providers.llm.{name}]\nbase_url = \"{url}\"\n\
+             models.\"{model}\".tools = true\n\
+             [conversation.tools.lookup]\ncommand = \"printf found\"\nrun = \"unattended\"\n\
+             parameters.q.type = \"string\"\n"
         );
         sandbox.write("~/.config/jp/config.toml", config);
-        Self { provider, sandbox }
+        Self { provider, sandbox, flags: &[] }
     }
 
     fn query(&self, arguments: &[&str]) -> Run {
-        let mut command = self.sandbox.command(&[&["query"], arguments].concat());
+        let mut command = self.sandbox.command(&[&["query"], self.flags, arguments].concat());
         command.env(self.provider.variable, "sk-test");
         support::run(command)
     }
@@ -131,7 +136,8 @@ impl Trouble {
             let mut faults = faults.clone();
             faults.iter_mut().for_each(|fault| fault["match"] = json!({ "path": path }));
             mock.post("/_llmock/scenario", &json!({ "behaviors": faults.to_vec() }));
-            people.push(Person::new(provider, &format!("{}{root}", mock.url)));
+            // llmock calls tools where it can.
+            people.push(Person { flags: &["-T"], ..Person::new(provider, &format!("{}{root}", mock.url)) });
         }
         Some(Self { mock, people })
     }
@@ -311,14 +317,14 @@ struct Script {
 const ANSWER: &str = "A long enough answer, in more than one piece.";
 
 impl Script {
-    /// Scripts one answer to a message that has the words `Begin`, and [`ANSWER`] to all others; `None` where aimock is
+    /// Scripts one answer to a message that has the words `Begin`, and [`ANSWER`] to all others and to what tools return; `None` where aimock is
     /// not installed.
     fn new(response: &Value) -> Option<Self> {
         let usage = json!({"input_tokens": 12, "output_tokens": 3});
         let mut first = response.clone();
         first["usage"] = usage.clone();
         let fixtures = json!({"fixtures": [
-            {"match": {"userMessage": "Begin"}, "response": first},
+            {"match": {"userMessage": "Begin", "hasToolResult": false}, "response": first},
             {"match": {}, "response": {"content": ANSWER, "usage": usage}},
         ]});
         let directory = tempfile::tempdir().unwrap();
@@ -369,38 +375,45 @@ fn tool_call_and_its_result_go_back_in_every_format() {
     let Some(script) = Script::new(&call) else { return };
     let requests = script.requests(|person| {
         let run = person.query(&["Begin."]).succeeded();
-        assert!(run.stderr.contains("The model called the tool `lookup`."), "{}", run.stderr);
+        assert_eq!(run.stdout, format!("{ANSWER}\n"));
+        assert!(run.stderr.contains("Called lookup brest: 5 B\n"), "{}", run.stderr);
         let (call, result) = (person.events("tool_call_request"), person.events("tool_call_response"));
         assert_eq!((&call[0]["name"], &call[0]["arguments"]), (&json!("lookup"), &json!({"q": "brest"})));
-        assert_eq!((&result[0]["id"], &result[0]["is_error"]), (&call[0]["id"], &json!(true)));
+        assert_eq!((&result[0]["id"], &result[0]["is_error"]), (&call[0]["id"], &json!(false)));
         assert_usage(person);
         assert_eq!(person.query(&["And now?"]).succeeded().stdout, format!("{ANSWER}\n"));
     });
     insta::assert_snapshot!(answers_in(&requests), @r#"
     anthropic {"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"lookup","input":{"q":"brest"}}]}
-    anthropic {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"No tools are available in this version of jp."}],"is_error":true},{"type":"text","text":"And now?","cache_control":{"type":"ephemeral"}}]}
+    anthropic {"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"found"}],"cache_control":{"type":"ephemeral"}}]}
+    anthropic {"role":"assistant","content":[{"type":"text","text":"A long enough answer, in more than one piece."}]}
+    anthropic {"role":"user","content":[{"type":"text","text":"And now?","cache_control":{"type":"ephemeral"}}]}
     openai {"type":"function_call","call_id":"call_1","name":"lookup","arguments":"{\"q\":\"brest\"}"}
-    openai {"type":"function_call_output","call_id":"call_1","output":"The tool reported an error:\nNo tools are available in this version of jp."}
+    openai {"type":"function_call_output","call_id":"call_1","output":"found"}
+    openai {"type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"A long enough answer, in more than one piece.","annotations":[]}]}
     openai {"type":"message","role":"user","content":[{"type":"input_text","text":"And now?"}]}
     google {"role":"model","parts":[{"functionCall":{"id":"call_1","name":"lookup","args":{"q":"brest"}}}]}
-    google {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"lookup","response":{"error":"No tools are available in this version of jp."}}}]}
+    google {"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"lookup","response":{"output":"found"}}}]}
+    google {"role":"model","parts":[{"text":"A long enough answer, in more than one piece."}]}
     google {"role":"user","parts":[{"text":"And now?"}]}
     openrouter {"role":"assistant","content":"","tool_calls":[{"id":"call_1","type":"function","function":{"name":"lookup","arguments":"{\"q\":\"brest\"}"}}]}
-    openrouter {"role":"tool","tool_call_id":"call_1","content":[{"type":"text","text":"The tool reported an error:"},{"type":"text","text":"No tools are available in this version of jp."}]}
+    openrouter {"role":"tool","tool_call_id":"call_1","content":[{"type":"text","text":"found"}]}
+    openrouter {"role":"assistant","content":"A long enough answer, in more than one piece."}
     openrouter {"role":"user","content":"And now?"}
     llamacpp {"role":"assistant","content":"","tool_calls":[{"id":"call_1","type":"function","function":{"name":"lookup","arguments":"{\"q\":\"brest\"}"}}]}
-    llamacpp {"role":"tool","tool_call_id":"call_1","content":"The tool reported an error:\nNo tools are available in this version of jp."}
+    llamacpp {"role":"tool","tool_call_id":"call_1","content":"found"}
+    llamacpp {"role":"assistant","content":"A long enough answer, in more than one piece."}
     llamacpp {"role":"user","content":"And now?"}
     ollama {"role":"assistant","content":"","tool_calls":[{"id":"call_0","function":{"name":"lookup","arguments":{"q":"brest"}}}]}
-    ollama {"role":"tool","tool_name":"lookup","tool_call_id":"call_0","content":"The tool reported an error:\nNo tools are available in this version of jp."}
+    ollama {"role":"tool","tool_name":"lookup","tool_call_id":"call_0","content":"found"}
+    ollama {"role":"assistant","content":"A long enough answer, in more than one piece."}
     ollama {"role":"user","content":"And now?"}
     "#);
-    // What aimock understood of the second request of each.
+    // What aimock understood of the second and the third request of each.
     let journal = script.mock.get("/v1/_requests");
     let understood = journal.as_array().unwrap().iter().map(|entry| entry["body"]["messages"].to_string());
-    let is_answered =
-        |messages: &String| messages.contains("\"lookup\"") && messages.contains("No tools are available");
-    assert_eq!(understood.filter(is_answered).count(), 6, "{journal}");
+    let is_answered = |messages: &String| messages.contains("\"lookup\"") && messages.contains("found");
+    assert_eq!(understood.filter(is_answered).count(), 12, "{journal}");
 }
 
 /// Returns all between the first message and the last of each request, a line each.
@@ -409,10 +422,12 @@ fn answers_in(requests: &Value) -> String {
     for (provider, request) in requests.as_object().unwrap() {
         let messages =
             ["messages", "input", "contents"].iter().find_map(|field| request[field].as_array()).unwrap();
-        // aimock's reasoning of OpenAI has other ids each time.
-        let is_fixed = |message: &&Value| message["type"] != "reasoning";
-        let messages = messages[1..].iter().filter(is_fixed);
-        lines.extend(messages.map(|message| format!("{provider} {message}")));
+        // aimock's reasoning and messages of OpenAI have other ids each time.
+        let messages = messages[1..].iter().filter(|message| message["type"] != "reasoning").cloned();
+        lines.extend(messages.map(|mut message| {
+            message.as_object_mut().unwrap().shift_remove("id");
+            format!("{provider} {message}")
+        }));
     }
     lines.join("\n")
 }
@@ -427,7 +442,8 @@ fn reasoning_goes_back_as_it_came_and_only_to_the_model_that_made_it() {
         return;
     };
     let requests = script.requests(|person| {
-        assert_eq!(person.query(&["Begin."]).succeeded().stdout, "Let me see.\n");
+        let said = person.query(&["Begin."]).succeeded().stdout;
+        assert_eq!(said, format!("Let me see.\n{ANSWER}\n"));
         let is_kept = person.events("chat_response").iter().any(|response| response["reasoning"] == thought);
         assert_eq!(is_kept, person.provider.name != "ollama", "{}", person.provider.name);
         person.query(&["And now?"]).succeeded();

@@ -74,6 +74,8 @@ fn real_model_answers_about_an_attached_file_and_its_cache_stays_warm() {
     let cached = second["usage"]["cached_read"].as_u64().unwrap();
     assert!(cached * 100 >= prompt * 95, "{cached} of {prompt} tokens came from the cache");
     assert_eq!(sandbox.json(&["c", "show"])["turns"], 2);
+    // Its template has no place for tools: the server would drop them without a word.
+    assert_eq!(sandbox.json(&["model", "ls", "llamacpp"])[0]["takes"]["tools"], false);
 
     let schema = r#"{"type":"object","properties":{"prints":{"type":"boolean"}},"required":["prints"],"additionalProperties":false}"#;
     let third = sandbox.json(&["q", "-s", schema, "Does it print?"]);

@@ -17,8 +17,11 @@ const ANSWER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hello.\"},\"
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
 fn llamacpp(vision: bool) -> Server {
-    let properties =
-        json!({"modalities": {"vision": vision}, "default_generation_settings": {"n_ctx": 4096}});
+    let properties = json!({
+        "modalities": {"vision": vision},
+        "chat_template_caps": {"supports_tools": false},
+        "default_generation_settings": {"n_ctx": 4096},
+    });
     Server::routed(vec![
         ("/v1/models", Reply::json(200, r#"{"data":[{"id":"m","meta":{"n_ctx_train":8192}}]}"#)),
         ("/props", Reply::json(200, &properties.to_string())),
@@ -56,9 +59,9 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
     command.env("ANTHROPIC_API_KEY", "sk-test");
     let run = support::run(command).succeeded();
     insta::assert_snapshot!(run.stdout, @r"
-       model               tokens   takes                                 known from                              alias
-       anthropic/claude-x  200,000  text, images, binary results, schema  configuration, provider, documentation  x
-    *  llamacpp/m          4,096    text, schema                          provider, assumed
+       model               tokens   takes                                        known from                              alias
+       anthropic/claude-x  200,000  text, images, binary results, schema, tools  configuration, provider, documentation  x
+    *  llamacpp/m          4,096    text, schema, tools                          configuration, provider, assumed
     ");
     assert!(
         run.stderr.contains("warning: the models of gone are not listed: failed to reach gone at"),
@@ -75,7 +78,7 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
         listed,
         json!([{
             "id": "anthropic/claude-x", "used": false, "aliases": ["x"], "context_tokens": 200_000, "max_output_tokens": 64_000,
-            "takes": {"images": true, "pdf": false, "files": false, "audio": false, "binary_results": true, "schema": true},
+            "takes": {"images": true, "pdf": false, "files": false, "audio": false, "binary_results": true, "schema": true, "tools": true},
             "known_from": ["configuration", "provider", "documentation"],
         }])
     );

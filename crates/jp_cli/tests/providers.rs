@@ -106,7 +106,8 @@ fn every_provider_is_spoken_to_in_its_own_format() {
         let server = Server::new(vec![provider.reply()]);
         let sandbox = Sandbox::new();
         let name = provider.name;
-        let config = format!("[providers.llm.{name}]\nbase_url = \"{}\"\n", server.url());
+        let config =
+            format!("[providers.llm.{name}]\nbase_url = \"{}\"\nmodels.m.tools = true\n", server.url());
         sandbox.write("~/.config/jp/config.toml", config);
         sandbox.write("a.txt", "attached text");
         let ask = |words: &str, flags: &[&str]| {

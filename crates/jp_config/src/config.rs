@@ -86,6 +86,8 @@ pub struct ModelSettings {
     pub binary_results: Option<bool>,
     /// Whether its answers can be made to fit a JSON Schema.
     pub schema: Option<bool>,
+    /// Whether it calls tools.
+    pub tools: Option<bool>,
     /// How many tokens a request may have.
     pub context_tokens: Option<u64>,
     /// How many tokens an answer may have.

@@ -49,6 +49,8 @@ impl Format {
         contents: &mut dyn Contents,
         out: &mut dyn Write,
     ) -> Result<Vec<Note>, Error> {
+        let (request, left_out) = request.of_taken();
+        let request = &request;
         let mut notes = match self {
             Self::Anthropic => anthropic::encode(request, contents, out),
             Self::Gemini => gemini::encode(request, contents, out),
@@ -58,7 +60,15 @@ impl Format {
             Self::Ollama => ollama::encode(request, contents, out),
         }?;
         notes.extend(request.schema_note());
+        notes.extend(left_out);
         Ok(notes)
+    }
+
+    /// Returns whether an answer is held to a schema without a change of the prompt, so that its cache holds: by what
+    /// the server lets the model write. Elsewhere the schema is told before all else, or may be.
+    #[must_use]
+    pub fn holds_to_schema_apart(self) -> bool {
+        matches!(self, Self::Chat | Self::Ollama)
     }
 
     /// Returns what reads the answer's stream.
@@ -122,9 +132,13 @@ fn with_key(request: RequestBuilder, name: &'static str, key: &Secret) -> Reques
 #[cfg(test)]
 mod tests {
     use jp_conversation::{ChatRequest, EventKind, view};
+    use proptest::prelude::*;
 
     use super::*;
-    use crate::fixtures::{self, Store, said};
+    use crate::{
+        Tool,
+        fixtures::{self, Store, any_request, any_round, said},
+    };
 
     /// What a model is told that takes no schemas: a message with one, then the next.
     fn told(format: Format, turns: usize) -> (String, Vec<String>) {
@@ -157,6 +171,56 @@ mod tests {
     }
 
     #[test]
+    fn name_that_a_model_made_up_goes_back_as_one_that_is_taken() {
+        let call = |name: &str| match fixtures::call("1") {
+            EventKind::ToolCallRequest(call) => {
+                EventKind::ToolCallRequest(jp_conversation::ToolCallRequest { name: name.to_owned(), ..call })
+            }
+            _ => unreachable!("a call was made"),
+        };
+        let mut store = Store::default();
+        for (name, sent) in
+            [("functions.read file", "functions_read_file"), ("", "_"), (&"x".repeat(90), &"x".repeat(64))]
+        {
+            let kinds =
+                vec![fixtures::request("Hi", vec![]), call(name), fixtures::result("1", true, vec![])];
+            let stream = fixtures::stream(kinds, &mut store);
+            let thread = view::thread(&stream);
+            for format in [Format::Chat, Format::OpenAi, Format::OpenRouter, Format::Gemini] {
+                let mut out = Vec::new();
+                format.encode(&Request::new("p/m", &thread), &mut store, &mut out).unwrap();
+                let body = String::from_utf8(out).unwrap();
+                assert!(body.contains(&format!("\"name\":\"{sent}\"")), "{format:?}: {body}");
+            }
+        }
+    }
+
+    #[test]
+    fn model_without_tools_is_sent_none_and_a_note_says_so() {
+        use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
+        let mut store = Store::default();
+        let stream = fixtures::stream(vec![fixtures::request("Hi", vec![])], &mut store);
+        let thread = view::thread(&stream);
+        let tool =
+            Tool { name: "read_file".to_owned(), description: String::new(), parameters: Default::default() };
+        for format in [Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter] {
+            let mut encoded = |tools: &[Tool], takes_tools| {
+                let capabilities = crate::Capabilities { tools: takes_tools, ..Default::default() };
+                let request = Request { capabilities, tools, ..Request::new("p/m", &thread) };
+                let mut out = Vec::new();
+                let notes = format.encode(&request, &mut store, &mut out).unwrap();
+                (String::from_utf8(out).unwrap(), notes.iter().map(ToString::to_string).collect::<Vec<_>>())
+            };
+            let tools = std::slice::from_ref(&tool);
+            let (with_none, _) = encoded(&[], true);
+            let note = "the list of tools is left out: this model takes none".to_owned();
+            assert_eq!(encoded(tools, false), (with_none, vec![note]), "{format:?}");
+            let (with_tools, notes) = encoded(tools, true);
+            assert!(with_tools.contains("read_file") && notes.is_empty(), "{format:?}: {with_tools}");
+        }
+    }
+
+    #[test]
     fn anthropic_wants_its_version_and_the_key_in_its_own_header() {
         let format = Format::of_provider("anthropic");
         let headers = |key: Option<Secret>| {
@@ -171,5 +235,53 @@ mod tests {
             headers(Some(Secret::new("sk-1"))),
             r#"{"anthropic-version": "2023-06-01", "x-api-key": Sensitive}"#
         );
+    }
+
+    /// What the cache of a conversation goes by, without the marks that move and the ends of what is open.
+    fn history(body: &str) -> String {
+        let start = ["\"messages\":[", "\"contents\":[", "\"input\":["].iter().find_map(|key| body.find(key));
+        let history = &body[start.expect("a request has messages")..];
+        history
+            .replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+            .trim_end_matches([']', '}'])
+            .to_owned()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn rounds_of_a_turn_with_tools_keep_the_history_as_a_prefix(
+            start in any_request(),
+            rounds in prop::collection::vec(any_round(), 1..5),
+        ) {
+            let tool = |name: &str| Tool {
+                name: name.to_owned(),
+                description: "Reads.".to_owned(),
+                parameters: serde_json::json!({"type": "object"}).as_object().cloned().unwrap_or_default(),
+            };
+            let tools = ["list", "read"].map(tool);
+            let capabilities = crate::Capabilities { images: true, schema: true, tools: true, ..Default::default() };
+            // A round that called nothing ends the turn.
+            let rounds: Vec<_> =
+                rounds.into_iter().filter(|round| matches!(round.last(), Some(EventKind::ToolCallResponse(_)))).collect();
+            for format in [Format::Anthropic, Format::Chat, Format::Gemini, Format::Ollama, Format::OpenAi, Format::OpenRouter] {
+                let body = |count: usize| {
+                    let mut store = Store::default();
+                    let kinds = [&start[..], &rounds[..count].concat()].concat();
+                    let stream = fixtures::stream(kinds, &mut store);
+                    let thread = view::thread(&stream);
+                    let request = Request { capabilities, tools: &tools, ..Request::new("openrouter/anthropic/m", &thread) };
+                    let mut out = Vec::new();
+                    format.encode(&request, &mut store, &mut out).unwrap();
+                    String::from_utf8(out).unwrap()
+                };
+                let bodies: Vec<_> = (0..=rounds.len()).map(body).collect();
+                let is_offered = |body: &String| ["\"list\"", "\"read\""].iter().all(|name| body.contains(name));
+                prop_assert!(bodies.iter().all(is_offered) || format == Format::Gemini, "{:?}: {}", format, bodies[0]);
+                for pair in bodies.windows(2) {
+                    prop_assert!(history(&pair[1]).starts_with(&history(&pair[0])), "{:?}\n{}\n{}", format, pair[0], pair[1]);
+                }
+            }
+        }
     }
 }

@@ -10,16 +10,23 @@ use crate::{BaseUrl, error::excerpt};
 /// How long making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// How long a connection may wait for the next request: servers close what waits, some after five seconds, and a turn
+/// waits for tools and for the person.
+const POOL_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// Makes a client for one server.
 ///
 /// Without encryption no root certificates are read: that would be most of the cost.
 pub(crate) fn client(base_url: &BaseUrl) -> reqwest::Result<reqwest::Client> {
     // Fails only where a provider is installed already, which serves as well.
     _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder =
-        reqwest::Client::builder().redirect(redirect::Policy::none()).connect_timeout(CONNECT_TIMEOUT);
+    let mut builder = reqwest::Client::builder()
+        .redirect(redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .pool_idle_timeout(POOL_TIMEOUT);
     if base_url.is_loopback() {
-        builder = builder.no_proxy();
+        // A new connection costs nothing here, one that was closed meanwhile does.
+        builder = builder.no_proxy().pool_max_idle_per_host(0);
     }
     if !base_url.is_encrypted() {
         builder = builder.tls_certs_only([]);

@@ -35,6 +35,9 @@ pub struct Facts {
     /// Whether its answers can be made to fit a JSON Schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<bool>,
+    /// Whether it calls tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<bool>,
     /// How many tokens a request may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_tokens: Option<u64>,
@@ -63,12 +66,13 @@ impl Facts {
             audio: self.audio.or(others.audio),
             binary_results: self.binary_results.or(others.binary_results),
             schema: self.schema.or(others.schema),
+            tools: self.tools.or(others.tools),
             context_tokens: self.context_tokens.or(others.context_tokens),
             max_output_tokens: self.max_output_tokens.or(others.max_output_tokens),
         }
     }
 
-    /// Returns what the model takes; what nobody says, it does not.
+    /// Returns what the model takes; what nobody says, it does not, but for tools.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         let says = |fact: Option<bool>| fact.unwrap_or(false);
@@ -79,12 +83,13 @@ impl Facts {
             audio: says(self.audio),
             binary_results: says(self.binary_results),
             schema: says(self.schema),
+            tools: self.tools.unwrap_or(true),
         }
     }
 }
 
 /// Returns what a model takes by its provider's documentation; a server's own models are assumed to take
-/// images (design 08, "Providers").
+/// images (design 08, "Providers") and tools.
 #[must_use]
 pub fn built_in(format: Format, model: &str) -> Facts {
     const TEXT_ONLY: [&str; 7] =
@@ -100,6 +105,7 @@ pub fn built_in(format: Format, model: &str) -> Facts {
         audio: Some(format == Format::Gemini),
         binary_results: Some(sees && is_hosted),
         schema: Some(!(format == Format::OpenAi && is_text_only)),
+        tools: Some(true),
         context_tokens: None,
         max_output_tokens: None,
     }
@@ -143,6 +149,12 @@ pub fn says_what_it_takes(endpoint: &Endpoint) -> bool {
         Format::Chat => endpoint.provider == "llamacpp",
         Format::Gemini | Format::OpenAi => false,
     }
+}
+
+/// Returns whether a provider says which of its models call tools: the others all do, as far as they converse.
+#[must_use]
+pub fn says_who_calls_tools(endpoint: &Endpoint) -> bool {
+    endpoint.format != Format::Anthropic && says_what_it_takes(endpoint)
 }
 
 /// Asks a provider about the endpoint's model; of one that has no such answer it learns nothing.

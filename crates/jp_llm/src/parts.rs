@@ -1,6 +1,9 @@
 //! What the encoders of several formats share: small pieces of JSON and the words for what is not shown.
 
-use std::io::{self, Write};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
 
 use base64::{engine::general_purpose::STANDARD, write::EncoderWriter};
 use jp_conversation::ToolCallRequest;
@@ -77,6 +80,22 @@ pub(crate) fn subject(resource: &Snapshot) -> String {
 pub(crate) fn file_name(resource: &Snapshot) -> &str {
     let path = resource.name.as_deref().unwrap_or(&resource.uri);
     path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// Returns the name of a call as it goes back: models make names up, and the APIs refuse those that no tool can have.
+pub(crate) fn name_of(call: &ToolCallRequest) -> Cow<'_, str> {
+    const LONGEST: usize = 64;
+    let fits = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
+    let name = call.name.as_str();
+    match name {
+        "" => "_".into(),
+        name if name.len() <= LONGEST && name.chars().all(fits) => name.into(),
+        name => name
+            .chars()
+            .take(LONGEST)
+            .map(|character| if fits(character) { character } else { '_' })
+            .collect(),
+    }
 }
 
 pub(crate) fn result_of(call: &ToolCallRequest) -> String {

@@ -9,6 +9,8 @@ pub enum Refusal {
     Model,
     /// The model takes no images, or not those.
     Images,
+    /// The model takes no tools, or the server was not started for it.
+    Tools,
     /// The answer may not be as long as the request allows.
     Output,
     /// The request is longer than the model, or the server, takes.
@@ -32,6 +34,8 @@ impl Refusal {
             Some(Self::Output)
         } else if said.names_length() {
             Some(too_long(status, error, &said.text))
+        } else if said.names_tools() {
+            Some(Self::Tools)
         } else if said.names_images() {
             Some(Self::Images)
         } else if said.names_model() {
@@ -72,6 +76,23 @@ impl Said {
         const LIMITS: [&str; 3] = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
         let is_wrong = ["is too large", "maximum allowed number of output tokens"];
         matches!(self.status, None | Some(400 | 422)) && self.says(&LIMITS) && self.says(&is_wrong)
+    }
+
+    /// As llama.cpp, Ollama, vLLM, OpenRouter, Google and others put it.
+    fn names_tools(&self) -> bool {
+        const WORDS: [&str; 10] = [
+            "tools param requires",
+            "unsupported param: tools",
+            "does not support tools",
+            "does not support tool ",
+            "does not support function",
+            "support tool use",
+            "tool choice requires",
+            "function calling is not enabled",
+            "function calling is not supported",
+            "tool calling is not supported",
+        ];
+        matches!(self.status, None | Some(400 | 404 | 422 | 500 | 501)) && self.says(&WORDS)
     }
 
     fn names_images(&self) -> bool {

@@ -17,7 +17,7 @@ pub struct Request<'a> {
     /// The conversation; its newest request's `schema` is what the answer must fit. A model that takes no
     /// schemas is told of each in words.
     pub thread: &'a view::Thread<'a>,
-    /// The tools it may call, always in this order.
+    /// The tools it may call, always in this order. A model that takes none is sent none.
     pub tools: &'a [Tool],
     /// The most tokens that the answer may have.
     pub max_output: Option<u64>,
@@ -55,6 +55,8 @@ pub struct Capabilities {
     pub binary_results: bool,
     /// Answers that fit a JSON Schema.
     pub schema: bool,
+    /// Tools.
+    pub tools: bool,
 }
 
 /// Where the stored payloads of a thread are.
@@ -98,6 +100,15 @@ impl<'a> Request<'a> {
     /// model takes one.
     pub(crate) fn schema(&self) -> Option<&'a Map<String, Value>> {
         self.newest()?.1.schema.as_ref().filter(|_| self.capabilities.schema)
+    }
+
+    /// Returns the request as its model takes it, and says which part of it is left out.
+    pub(crate) fn of_taken(self) -> (Self, Option<Note>) {
+        if self.tools.is_empty() || self.capabilities.tools {
+            return (self, None);
+        }
+        let note = Note::left_out(self.newest_turn(), "the list of tools", "this model takes none");
+        (Self { tools: &[], ..self }, Some(note))
     }
 
     /// Says that the schema of the newest message is no more than words to this model.

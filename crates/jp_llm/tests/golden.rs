@@ -131,7 +131,7 @@ impl Variant {
 
     fn capabilities(self) -> Capabilities {
         match self {
-            Self::Text => Capabilities::default(),
+            Self::Text => Capabilities { tools: true, ..Capabilities::default() },
             _ => Capabilities {
                 images: true,
                 pdf: true,
@@ -139,6 +139,7 @@ impl Variant {
                 audio: true,
                 binary_results: true,
                 schema: true,
+                tools: true,
             },
         }
     }

@@ -6,7 +6,7 @@ use std::{
 
 use jp_resource::Checksum;
 
-use crate::{Index, Places, Sessions, Stamps, Store, Trust, files};
+use crate::{ConversationId, Index, Places, Sessions, Stamps, Store, Trust, files};
 
 /// The directory that holds `.jp/`, and where what belongs to it is kept.
 #[derive(Debug, Clone)]
@@ -102,6 +102,12 @@ impl Workspace {
     #[must_use]
     pub fn sessions(&self, session: Option<&str>) -> Sessions {
         Sessions::new(self.data.join("sessions").join(self.place()), session)
+    }
+
+    /// Returns the directory for the pipes of a conversation's tools that outlive a turn.
+    #[must_use]
+    pub fn handles(&self, conversation: ConversationId) -> PathBuf {
+        self.data.join("handles").join(self.place()).join(conversation.to_string())
     }
 
     /// Returns the memory of what the person agreed to.

@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -49,6 +51,65 @@ impl InputRequest {
     }
 }
 
+impl AnswerType {
+    /// Returns the kind of answer that a schema asks for; `None` where it takes more than one prompt.
+    ///
+    /// A string is [`Select`](Self::Select) where its values are given: by `enum`, or by `oneOf` or `anyOf` with a
+    /// `const` each, as MCP's elicitation writes them (2025-11-25, "Enum Schema"). What else a schema says of a string or
+    /// a boolean changes nothing in how it is asked for: the answer is checked against the schema in any case.
+    #[must_use]
+    pub fn of(schema: &Map<String, Value>) -> Option<Self> {
+        let kind = schema.get("type").map(|kind| kind.as_str().unwrap_or_default());
+        let options = || options(schema).map(|options| options.into_iter().map(|(value, _)| value).collect());
+        match (kind, is_closed(schema)) {
+            (Some("boolean"), false) => Some(Self::Boolean),
+            (Some("string"), false) => Some(Self::Text),
+            (Some("string") | None, true) => Some(Self::Select { options: options()? }),
+            _ => None,
+        }
+    }
+
+    /// Returns what the options of a schema are called, where it gives them titles.
+    #[must_use]
+    pub fn titles(schema: &Map<String, Value>) -> HashMap<String, String> {
+        let options = options(schema).unwrap_or_default().into_iter();
+        options.filter_map(|(value, title)| Some((value, title?))).collect()
+    }
+}
+
+/// Returns whether a schema lists the values that it takes.
+fn is_closed(schema: &Map<String, Value>) -> bool {
+    let has_values = |key: &&str| alternatives(schema, key).is_some_and(|all| all.iter().any(has_const));
+    schema.contains_key("enum") || schema.contains_key("const") || ["oneOf", "anyOf"].iter().any(has_values)
+}
+
+fn has_const(alternative: &Value) -> bool {
+    alternative.get("const").is_some()
+}
+
+fn alternatives<'a>(schema: &'a Map<String, Value>, key: &str) -> Option<&'a Vec<Value>> {
+    schema.get(key)?.as_array()
+}
+
+/// Returns each option and its title; `None` where there are none, or some are no strings.
+fn options(schema: &Map<String, Value>) -> Option<Vec<(String, Option<String>)>> {
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let of_enum = |values: &Vec<Value>| {
+        let names = alternatives(schema, "enumNames");
+        let title = |index: usize| text(names?.get(index)?);
+        values.iter().enumerate().map(|(index, value)| Some((text(value)?, title(index)))).collect()
+    };
+    let of_consts = |all: &Vec<Value>| {
+        let option = |one: &Value| Some((text(one.get("const")?)?, one.get("title").and_then(text)));
+        all.iter().map(option).collect()
+    };
+    let all: Vec<_> = match alternatives(schema, "enum") {
+        Some(values) => of_enum(values),
+        None => ["oneOf", "anyOf"].iter().find_map(|key| alternatives(schema, key)).and_then(of_consts),
+    }?;
+    (!all.is_empty()).then_some(all)
+}
+
 impl From<AnswerType> for Map<String, Value> {
     fn from(answer: AnswerType) -> Self {
         let schema = match answer {
@@ -59,6 +120,71 @@ impl From<AnswerType> for Map<String, Value> {
         match schema {
             Value::Object(schema) => schema,
             _ => unreachable!("every arm above is an object"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(schema: Value) -> Map<String, Value> {
+        schema.as_object().unwrap().clone()
+    }
+
+    fn kind(value: Value) -> Option<AnswerType> {
+        AnswerType::of(&schema(value))
+    }
+
+    fn select(options: &[&str]) -> Option<AnswerType> {
+        Some(AnswerType::Select { options: options.iter().map(|&option| option.to_owned()).collect() })
+    }
+
+    #[test]
+    fn schema_that_a_kind_writes_is_of_that_kind() {
+        let select = AnswerType::Select { options: vec!["main".to_owned(), "develop".to_owned()] };
+        for kind in [AnswerType::Boolean, AnswerType::Text, select] {
+            assert_eq!(AnswerType::of(&kind.clone().into()), Some(kind));
+        }
+    }
+
+    #[test]
+    fn options_are_found_in_each_form_with_their_titles() {
+        let titled = json!([{"const": "#f00", "title": "Red"}, {"const": "#00f"}]);
+        for key in ["oneOf", "anyOf"] {
+            let schema = schema(json!({"type": "string", key: titled}));
+            assert_eq!(AnswerType::of(&schema), select(&["#f00", "#00f"]));
+            assert_eq!(AnswerType::titles(&schema), HashMap::from([("#f00".to_owned(), "Red".to_owned())]));
+        }
+        let named = schema(json!({"enum": ["a", "b"], "enumNames": ["A"], "description": "x"}));
+        assert_eq!(AnswerType::of(&named), select(&["a", "b"]));
+        assert_eq!(AnswerType::titles(&named), HashMap::from([("a".to_owned(), "A".to_owned())]));
+    }
+
+    #[test]
+    fn bounds_and_words_change_nothing() {
+        let text = json!({"type": "string", "title": "Name", "description": "Yours", "minLength": 1, "maxLength": 9,
+            "pattern": "^[a-z]+$", "format": "email", "anyOf": [{"format": "date"}]});
+        assert_eq!(kind(text), Some(AnswerType::Text));
+        assert_eq!(kind(json!({"type": "boolean", "title": "Sure?"})), Some(AnswerType::Boolean));
+    }
+
+    #[test]
+    fn all_else_is_of_no_kind() {
+        for other in [
+            json!({}),
+            json!({"type": "object", "properties": {}}),
+            json!({"type": "integer"}),
+            json!({"type": ["string", "null"]}),
+            json!({"type": "array", "items": {"type": "string", "enum": ["a"]}}),
+            json!({"enum": [1, "a"]}),
+            json!({"type": "string", "enum": []}),
+            json!({"type": "string", "const": "a"}),
+            json!({"type": "boolean", "enum": [true]}),
+            json!({"type": "string", "oneOf": [{"const": "a"}, {"pattern": "b"}]}),
+            json!({"$ref": "#/$defs/a"}),
+        ] {
+            assert_eq!(kind(other.clone()), None, "{other}");
         }
     }
 }

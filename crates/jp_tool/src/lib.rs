@@ -24,6 +24,7 @@ mod invocation;
 mod response;
 #[cfg(feature = "rmcp")]
 mod rmcp;
+mod template;
 
 #[cfg(feature = "rmcp")]
 pub use self::rmcp::{ElicitationError, McpResponse, QuestionError, ResourceLink, Skipped, Unconverted};
@@ -31,3 +32,4 @@ pub use block::{BlockError, ContentBlock, Media, StoredBlock};
 pub use input::{AnswerType, InputRequest};
 pub use invocation::{Called, Invocation, Surroundings};
 pub use response::{ResponseError, Status, ToolError, ToolResponse};
+pub use template::template;

@@ -41,6 +41,8 @@ pub enum Decision {
         /// Why, for the model.
         reason: Option<String>,
     },
+    /// None: the person ends the turn.
+    Interrupted,
 }
 
 /// A tool's question.
@@ -67,4 +69,6 @@ pub enum Reply {
     ForTurn(Value),
     /// None.
     Declined,
+    /// None: the person ends the turn.
+    Interrupted,
 }

@@ -93,11 +93,6 @@ impl Builtin {
         matches!(self, Self::ReadFile | Self::ListFiles | Self::SearchFiles | Self::ReadMore)
     }
 
-    /// Returns whether it changes files.
-    pub(crate) fn writes_files(self) -> bool {
-        matches!(self, Self::CreateFile | Self::EditFile | Self::MoveFile | Self::DeleteFile)
-    }
-
     /// Returns the tool with its defaults.
     #[must_use]
     pub fn tool(self) -> Tool {
@@ -113,6 +108,11 @@ impl Builtin {
             Self::Shell => shell::tool(),
             Self::ReadMore => read_more::tool(),
         }
+    }
+
+    /// Returns whether it changes files.
+    pub(crate) fn writes_files(self) -> bool {
+        matches!(self, Self::CreateFile | Self::EditFile | Self::MoveFile | Self::DeleteFile)
     }
 }
 

@@ -61,19 +61,25 @@ fn permitted<'a>(
     }
     let arguments = checked(call, tool)?;
     let mut permitted = Permitted { plan: plan(call, tool, arguments, toolbox)?, edited: None };
+    let is_allowed = |permitted: &Permitted<'_>| {
+        let is_unattended =
+            tool.permission == Permission::Unattended || toolbox.said().allowed.contains(name);
+        let arguments = permitted.edited.as_ref().unwrap_or(arguments);
+        !permitted.plan.is_sensitive && (is_unattended || stateful::is_harmless(tool, arguments))
+    };
+    if is_allowed(&permitted) {
+        return Ok(permitted);
+    }
+    let _asking = toolbox.asking();
     let mut fault = None;
     loop {
-        let current = permitted.edited.as_ref().unwrap_or(arguments);
-        let is_allowed = tool.permission == Permission::Unattended
-            || toolbox.said().allowed.contains(name)
-            || stateful::is_harmless(tool, current);
-        if is_allowed && !permitted.plan.is_sensitive {
+        if is_allowed(&permitted) {
             return Ok(permitted);
         }
         let request = PermissionRequest {
             tool: name.clone(),
             preview: permitted.plan.preview.clone(),
-            arguments: current.clone(),
+            arguments: permitted.edited.as_ref().unwrap_or(arguments).clone(),
             fault: fault.take(),
         };
         match line.permit(request) {
@@ -95,9 +101,12 @@ fn permitted<'a>(
             Some(Decision::Refuse { reason: None }) => {
                 return Err(format!("The person refused the call of `{name}`."));
             }
+            Some(Decision::Interrupted) => return Err("The call was interrupted.".to_owned()),
             None if line.is_cancelled() => return Err("The call was interrupted.".to_owned()),
             None => {
-                let advice = format!("`--yes`, or `conversation.tools.{name}.run = \"unattended\"`");
+                let setting = format!(", or `conversation.tools.{name}.run = \"unattended\"`");
+                let is_enough = !permitted.plan.is_sensitive;
+                let advice = format!("`--yes`{}", if is_enough { &setting } else { "" });
                 line.notice(format!(
                     "the call of `{name}` was refused: there is no terminal to ask on; {advice} allows it"
                 ));

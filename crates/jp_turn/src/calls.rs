@@ -54,6 +54,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// Makes a line and its other end.
+    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Wish>) {
+        let (wishes, wished) = mpsc::unbounded_channel();
+        (Self { wishes, cancelled: Arc::default() }, wished)
+    }
+
     /// Returns whether the person wants no more of this.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Relaxed)
@@ -107,8 +113,7 @@ pub(crate) async fn run(
     mut cancel: Pin<&mut impl Future<Output = ()>>,
     host: &mut dyn Host,
 ) -> bool {
-    let (wishes, mut wished) = mpsc::unbounded_channel();
-    let line = Line { wishes, cancelled: Arc::default() };
+    let (line, mut wished) = Line::new();
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     let tasks: Vec<_> = lanes(&calls, turn.toolbox)
         .into_iter()
@@ -192,13 +197,14 @@ impl Driver<'_, '_> {
             Wish::Ask(question, reply) if !is_cancelled => self.host.take(TurnEvent::Ask(question, reply)),
             Wish::Permit(..) | Wish::Ask(..) => {}
             Wish::Infer(inquiry, reply) if !is_cancelled => {
+                let pending = pending_beside(&inquiry.call.id, self.calls, &self.is_done);
                 let answer = tokio::select! {
                     biased;
                     () = cancel => {
                         cancelled.store(true, Relaxed);
                         Err("interrupted".to_owned())
                     }
-                    answer = inquiry::infer(inquiry, self.turn, self.host) => answer,
+                    answer = inquiry::infer(inquiry, &pending, self.turn, self.host) => answer,
                 };
                 _ = reply.send(answer);
             }
@@ -233,6 +239,12 @@ impl Driver<'_, '_> {
         }
         self.host.take(TurnEvent::Record(EventKind::ToolCallResponse(response)));
     }
+}
+
+/// Returns the ids of the calls that have not ended, but for one.
+fn pending_beside<'c>(id: &str, calls: &'c [ToolCallRequest], is_done: &[bool]) -> Vec<&'c str> {
+    let calls = calls.iter().zip(is_done);
+    calls.filter(|(call, is_done)| !**is_done && call.id != id).map(|(call, _)| &*call.id).collect()
 }
 
 #[cfg(test)]

@@ -1,50 +1,213 @@
 //! Puts a tool's question to the model.
+//!
+//! The request is the conversation so far, the calls of the answer among it, then what the tool returned before its
+//! question, then the question: the bytes of the request before it come again, so its cache holds. Nothing of it is
+//! part of the conversation but what it cost.
 
-use jp_conversation::{ChatRequest, EventKind};
-use jp_llm::StreamEvent;
-use jp_tool::ToolResponse;
+use jp_conversation::{ChatRequest, ChatResponse, EventKind, Usage};
+use jp_llm::{Error, FinishReason, Format, StreamEvent};
+use jp_tool::{ContentBlock, InputRequest, ToolResponse};
 use serde_json::{Map, Value, json};
 
-use crate::{Host, Turn, TurnEvent, calls::Inquiry, record};
+use crate::{Host, Schema, Turn, TurnEvent, calls::Inquiry, record};
 
-/// Asks the model, with the conversation so far, what the tool returned and the question: a structured request whose
-/// schema is an object with the question's property. Nothing of it is part of the conversation but its cost.
-pub(crate) async fn infer(inquiry: Inquiry, turn: &Turn<'_>, host: &mut dyn Host) -> Result<Value, String> {
-    let Inquiry { call, context, input } = inquiry;
-    let result = record::response(&call.id, ToolResponse::new(context));
-    let request =
-        ChatRequest { schema: Some(schema(&input.id, &input.schema)), ..ChatRequest::new(input.text) };
-    let body = host
-        .body(&[EventKind::ToolCallResponse(result), EventKind::ChatRequest(request)])
-        .map_err(|error| error.to_string())?;
-    let words = words(&body, turn, host).await.map_err(|error| error.to_string())?;
-    let mut answer: Map<String, Value> =
-        serde_json::from_str(&words).map_err(|error| format!("its answer is no JSON object: {error}"))?;
-    answer.shift_remove(&input.id).ok_or_else(|| format!("its answer has no `{}`", input.id))
+/// How often the model is asked for an answer that fits.
+const TRIES: usize = 2;
+
+/// Asks the model until its answer fits, which it has two tries for; the error says why there is none.
+///
+/// `pending` are the ids of the calls that run beside the one that asks.
+pub(crate) async fn infer(
+    inquiry: Inquiry,
+    pending: &[&str],
+    turn: &Turn<'_>,
+    host: &mut dyn Host,
+) -> Result<Value, String> {
+    let input = &inquiry.input;
+    let schema = Schema::compile(&input.schema).map_err(|error| error.to_string())?;
+    let format = turn.client.endpoint().format;
+    let mut aside = aside(&inquiry, pending, format);
+    let mut fault = String::new();
+    for _ in 0..TRIES {
+        let said = said(&aside, turn, host).await?;
+        match said.answer(&input.id, &schema) {
+            Ok(answer) => return Ok(answer),
+            Err(reason) => fault = reason,
+        }
+        let again = format!("This is no answer to the question: {fault}.\n\n{}", instruction(input, format));
+        if !said.words.trim().is_empty() {
+            aside.push(EventKind::ChatResponse(ChatResponse::message(said.words)));
+        }
+        aside.push(request(again, input, format));
+    }
+    Err(fault)
 }
 
-fn schema(id: &str, schema: &Map<String, Value>) -> Map<String, Value> {
-    let object = json!({
-        "type": "object", "properties": {id: schema}, "required": [id], "additionalProperties": false,
-    });
-    match object {
-        Value::Object(object) => object,
-        _ => unreachable!("an object was written"),
+/// Returns what the request has that the conversation has not: a result of each call and the question.
+fn aside(inquiry: &Inquiry, pending: &[&str], format: Format) -> Vec<EventKind> {
+    const PENDING: &str = "This call has not ended yet.";
+    const NOTHING_YET: &str = "The tool has returned nothing yet: it asks a question first.";
+    let Inquiry { call, context, input } = inquiry;
+    let result = |id: &str, content: Vec<ContentBlock>| {
+        EventKind::ToolCallResponse(record::response(id, ToolResponse::new(content)))
+    };
+    let context = if context.is_empty() { vec![ContentBlock::text(NOTHING_YET)] } else { context.clone() };
+    let mut aside = vec![result(&call.id, context)];
+    aside.extend(pending.iter().map(|id| result(id, vec![ContentBlock::text(PENDING)])));
+    aside.push(request(question(&call.name, input, format), input, format));
+    aside
+}
+
+fn question(tool: &str, input: &InputRequest, format: Format) -> String {
+    let InputRequest { text, default, .. } = input;
+    let default = default.as_ref().map_or_else(String::new, |default| format!("\nIts default is {default}."));
+    format!("The tool \"{tool}\" asks: {text}{default}\n\n{}", instruction(input, format))
+}
+
+/// Says what to write. Where a schema would be told before the conversation, whose cache would be lost, it is told here.
+fn instruction(input: &InputRequest, format: Format) -> String {
+    let told = "Answer with one JSON object and nothing around it, and call no tool now.";
+    if format.holds_to_schema_apart() {
+        return format!("{told} The answer is its `{}`.", input.id);
+    }
+    format!("{told} It must fit this JSON Schema:\n{}", Value::Object(schema(input)))
+}
+
+fn request(words: String, input: &InputRequest, format: Format) -> EventKind {
+    let schema = format.holds_to_schema_apart().then(|| schema(input));
+    EventKind::ChatRequest(ChatRequest { schema, ..ChatRequest::new(words) })
+}
+
+/// Makes the schema of an object that has the answer as its one property.
+fn schema(input: &InputRequest) -> Map<String, Value> {
+    let id = &input.id;
+    let mut answer = Value::Object(input.schema.clone());
+    // A part with an address of its own is what its references start from.
+    if answer.get("$id").is_none() {
+        rebase(&mut answer, &format!("#/properties/{}", pointer_segment(id)));
+    }
+    let object = [
+        ("type".to_owned(), json!("object")),
+        ("properties".to_owned(), json!({ id: answer })),
+        ("required".to_owned(), json!([id])),
+        ("additionalProperties".to_owned(), json!(false)),
+    ];
+    object.into_iter().collect()
+}
+
+/// Leads references within a schema to where it now is.
+fn rebase(schema: &mut Value, root: &str) {
+    match schema {
+        Value::Array(all) => all.iter_mut().for_each(|one| rebase(one, root)),
+        Value::Object(all) => {
+            for (key, value) in all {
+                match value {
+                    Value::String(reference) if key == "$ref" => {
+                        if let Some(place) = reference.strip_prefix('#')
+                            && (place.is_empty() || place.starts_with('/'))
+                        {
+                            *reference = format!("{root}{place}");
+                        }
+                    }
+                    value => rebase(value, root),
+                }
+            }
+        }
+        _ => {}
     }
 }
 
-async fn words(body: &jp_llm::Body, turn: &Turn<'_>, host: &mut dyn Host) -> Result<String, jp_llm::Error> {
-    let mut response = turn.client.send(body, &mut |notice| host.take(TurnEvent::Retry(notice))).await?;
-    let mut words = String::new();
-    while let Some(event) = response.next().await? {
-        match event {
-            StreamEvent::Text(text) => words.push_str(&text),
-            StreamEvent::Usage(usage) => {
-                let usage = jp_conversation::Usage { model: turn.model.to_owned(), ..usage };
-                host.take(TurnEvent::Record(EventKind::Usage(usage)));
+/// Writes a key as a segment of a JSON Pointer in a URI fragment (RFC 6901 §6).
+fn pointer_segment(key: &str) -> String {
+    let escaped = key.replace('~', "~0").replace('/', "~1");
+    let byte = |byte: u8| match byte {
+        b if b.is_ascii_alphanumeric() || b"-._~".contains(&b) => char::from(b).to_string(),
+        b => format!("%{b:02X}"),
+    };
+    escaped.bytes().map(byte).collect()
+}
+
+/// What the model made of a question.
+#[derive(Default)]
+struct Said {
+    words: String,
+    has_called: bool,
+    /// Why it is not whole.
+    cut_off: Option<String>,
+}
+
+/// Sends the question and collects what the model says; the error is of a request that got no answer.
+async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Result<Said, String> {
+    let body = host.body(aside).map_err(|error| error.to_string())?;
+    let sent = turn.client.send(&body, &mut |notice| host.take(TurnEvent::Retry(notice))).await;
+    let mut response = sent.map_err(|error| error.to_string())?;
+    let (mut said, mut usage) = (Said::default(), None);
+    loop {
+        match response.next().await {
+            Ok(None) => break,
+            Ok(Some(event)) => said.take(event, &mut usage),
+            Err(error) => {
+                said.cut_off = Some(lost(&error));
+                break;
             }
-            _ => {}
         }
     }
-    Ok(words)
+    if let Some(usage) = usage {
+        let usage = Usage { model: turn.model.to_owned(), ..usage };
+        host.take(TurnEvent::Record(EventKind::Usage(usage)));
+    }
+    Ok(said)
 }
+
+fn lost(error: &Error) -> String {
+    match error {
+        Error::Stream { fault, .. } => fault.to_string(),
+        error => error.to_string(),
+    }
+}
+
+impl Said {
+    fn take(&mut self, event: StreamEvent, usage: &mut Option<Usage>) {
+        match event {
+            StreamEvent::Text(text) => self.words.push_str(&text),
+            StreamEvent::ToolCall(_) => self.has_called = true,
+            StreamEvent::Usage(figures) => *usage = Some(figures),
+            StreamEvent::Finish(FinishReason::Length) => {
+                self.cut_off = Some("the length limit was reached".to_owned());
+            }
+            StreamEvent::Finish(FinishReason::ContentFilter) => {
+                self.cut_off = Some("it was held back by the provider's content filter".to_owned());
+            }
+            StreamEvent::Reasoning(_) | StreamEvent::EndPart(_) | StreamEvent::Finish(_) => {}
+        }
+    }
+
+    /// Reads the answer; the error says what is wrong with it.
+    fn answer(&self, id: &str, schema: &Schema) -> Result<Value, String> {
+        if self.has_called {
+            return Err("a tool was called".to_owned());
+        }
+        if let Some(reason) = &self.cut_off {
+            return Err(format!("it was cut off: {reason}"));
+        }
+        let mut object: Map<String, Value> = serde_json::from_str(unfenced(&self.words))
+            .map_err(|error| format!("it is no JSON object: {error}"))?;
+        let answer = object.shift_remove(id).ok_or_else(|| format!("it has no `{id}`"))?;
+        schema.check_value(&answer).map_err(|faults| format!("its `{id}` does not fit: {faults}"))?;
+        Ok(answer)
+    }
+}
+
+/// Returns what is in the first code fence, or all where there is none.
+fn unfenced(words: &str) -> &str {
+    let inside = || {
+        let (_, opened) = words.split_once("```")?;
+        let (_, content) = opened.split_once('\n')?;
+        let (content, _) = content.rsplit_once("```")?;
+        Some(content)
+    };
+    if words.trim_start().starts_with('{') { words } else { inside().unwrap_or(words) }
+}
+
+#[cfg(test)]
+mod tests;

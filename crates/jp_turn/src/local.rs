@@ -59,9 +59,12 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Shows the command line that will run, its long words in full below.
+    /// Shows the command line that will run, its long words in full below. What stands for the whole document is left
+    /// as it is: the arguments say more.
     fn preview(&self) -> Result<Preview, String> {
-        let words = self.words(&self.document(&Map::new()));
+        let document = self.document(&Map::new());
+        let words: Vec<_> =
+            self.command.words.iter().map(|word| template::fill_parts(word, &document)).collect();
         if words.iter().any(|word| word.contains('\0')) {
             let name = &self.tool.name;
             return Err(format!("An argument of `{name}` holds a NUL, which no command line can."));
@@ -107,10 +110,6 @@ impl Call<'_> {
 
     fn document(&self, answers: &Map<String, Value>) -> Value {
         document(self.tool, &self.arguments, answers, &self.toolbox.surroundings)
-    }
-
-    fn words(&self, document: &Value) -> Vec<String> {
-        self.command.words.iter().map(|word| template::fill(word, document)).collect()
     }
 
     fn program(&self, document: &Value) -> Result<std::process::Command, String> {

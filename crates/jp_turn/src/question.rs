@@ -1,6 +1,6 @@
 //! Runs a tool until it has no more questions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jp_conversation::{InquiryRequest, InquiryResponse, ToolCallRequest};
 use jp_tool::{ContentBlock, InputRequest, ToolResponse};
@@ -16,6 +16,12 @@ use crate::{
 const MAX_RUNS: usize = 30;
 /// How often one question may be asked in one call.
 const MAX_ASKED: usize = 3;
+/// How many questions one response may have.
+const MAX_QUESTIONS: usize = 50;
+/// How large the schema of a question may be, in bytes.
+const MAX_SCHEMA_BYTES: usize = 128_000;
+/// How large an answer may be, in bytes: it goes to the tool each time it runs again.
+const MAX_ANSWER_BYTES: usize = 1_000_000;
 
 /// Runs a tool, answers its questions and runs it again, until it asks nothing; the last run's response counts.
 pub(crate) fn answered(
@@ -39,7 +45,7 @@ pub(crate) fn answered(
     ToolResponse::error([ContentBlock::text(reason)])
 }
 
-/// What a question is asked for.
+/// The questions of one call.
 pub(crate) struct Asking<'a> {
     call: &'a ToolCallRequest,
     tool: &'a Tool,
@@ -47,6 +53,13 @@ pub(crate) struct Asking<'a> {
     line: &'a Line,
     /// How often each question was asked.
     asked: HashMap<String, usize>,
+}
+
+/// A question that can be asked.
+struct Checked {
+    /// Without a default that is no answer.
+    question: InputRequest,
+    schema: Schema,
 }
 
 impl<'a> Asking<'a> {
@@ -61,79 +74,136 @@ impl<'a> Asking<'a> {
 
     /// Answers the questions of a response, in order; returns whether there were any.
     fn answer(&mut self, response: &ToolResponse, answers: &mut Map<String, Value>) -> Result<bool, String> {
-        let mut has_asked = false;
-        for (index, block) in response.content.iter().enumerate() {
-            let ContentBlock::Question { question } = block else { continue };
-            has_asked = true;
-            let times = self.asked.entry(question.id.clone()).or_default();
-            *times += 1;
-            if *times > MAX_ASKED {
-                return Err(format!(
-                    "`{}` asked {:?} {MAX_ASKED} times in one call and was given an answer each time.",
-                    self.tool.name, question.text
-                ));
-            }
-            let answer = self.answer_to(question, &response.content[..index])?;
+        let questions = self.questions(response)?;
+        let mut start = 0;
+        for (index, question) in &questions {
+            self.count(question)?;
+            let (before, since) = (&response.content[..*index], &response.content[start..*index]);
+            let answer = self.answer_to(question, before, since)?;
             answers.insert(question.id.clone(), answer);
+            start = index + 1;
         }
-        Ok(has_asked)
+        Ok(!questions.is_empty())
+    }
+
+    /// Returns the questions of a response with their places.
+    fn questions<'r>(&self, response: &'r ToolResponse) -> Result<Vec<(usize, &'r InputRequest)>, String> {
+        let name = &self.tool.name;
+        let blocks = response.content.iter().enumerate();
+        let questions: Vec<_> = blocks
+            .filter_map(|(index, block)| match block {
+                ContentBlock::Question { question } => Some((index, question)),
+                _ => None,
+            })
+            .collect();
+        if questions.len() > MAX_QUESTIONS {
+            let count = questions.len();
+            return Err(format!("`{name}` asks {count} questions at once; {MAX_QUESTIONS} can be answered."));
+        }
+        let mut ids = HashSet::new();
+        match questions.iter().find(|(_, question)| !ids.insert(&question.id)) {
+            Some((_, twice)) => Err(format!(
+                "`{name}` asks two questions with the id {:?} at once, so their answers can't be told apart.",
+                shortened(&twice.id)
+            )),
+            None => Ok(questions),
+        }
+    }
+
+    fn count(&mut self, question: &InputRequest) -> Result<(), String> {
+        let times = self.asked.entry(question.id.clone()).or_default();
+        *times += 1;
+        if *times <= MAX_ASKED {
+            return Ok(());
+        }
+        let (name, text) = (&self.tool.name, shortened(&question.text));
+        Err(format!(
+            "`{name}` asked {text:?} {MAX_ASKED} times in one call and was given an answer each time."
+        ))
     }
 
     /// Answers one question, as the configuration says or by asking; the error is for the model.
+    ///
+    /// The person, who has seen what was there before, is shown the blocks `since` the last question; the model, which is
+    /// asked anew each time, all `before` it.
     pub(crate) fn answer_to(
         &self,
         question: &InputRequest,
         before: &[ContentBlock],
+        since: &[ContentBlock],
     ) -> Result<Value, String> {
-        let name = &self.tool.name;
-        let schema = Schema::compile(&question.schema).map_err(|error| {
-            format!("`{name}` asks {:?} with a schema that is none: {error}", question.text)
-        })?;
-        let is_shown = |block: &&ContentBlock| !matches!(block, ContentBlock::Question { .. });
-        let context: Vec<_> = before.iter().filter(is_shown).cloned().collect();
-        let key = (name.clone(), question.id.clone());
-        if let Some(answer) = self.toolbox.said().answers.get(&key)
-            && schema.check_value(answer).is_ok()
-        {
-            return Ok(answer.clone());
+        let checked = self.checked(question)?;
+        if let Some(answer) = self.said(&checked) {
+            return Ok(answer);
         }
         match self.tool.questions.get(&question.id) {
-            Some(Answerer::Fixed(answer)) => {
-                let fits = schema.check_value(answer);
-                fits.map(|()| answer.clone()).map_err(|faults| {
-                    format!(
-                        "The answer to {:?} in the configuration, {answer}, does not fit: {faults}",
-                        question.text
-                    )
-                })
-            }
-            Some(Answerer::Assistant) => self.infer(question, context, &schema),
-            Some(Answerer::User) | None => self.ask(question, context, &schema),
+            Some(Answerer::Fixed(answer)) => self.fixed(&checked, answer),
+            Some(Answerer::Assistant) => self.infer(&checked, context(before)),
+            Some(Answerer::User) | None => self.ask(&checked, context(since)),
         }
     }
 
+    /// Checks that a question can be answered.
+    fn checked(&self, question: &InputRequest) -> Result<Checked, String> {
+        let (name, text) = (&self.tool.name, shortened(&question.text));
+        let bytes = Value::Object(question.schema.clone()).to_string().len();
+        if bytes > MAX_SCHEMA_BYTES {
+            return Err(format!(
+                "`{name}` asks {text:?} with a schema of {bytes} bytes; {MAX_SCHEMA_BYTES} are read."
+            ));
+        }
+        let schema = Schema::compile(&question.schema)
+            .map_err(|error| format!("`{name}` asks {text:?} with a schema that is none: {error}"))?;
+        let mut checked = Checked { question: question.clone(), schema };
+        let fault = question.default.as_ref().and_then(|default| checked.fitting(default).err());
+        if let Some(fault) = fault {
+            checked.question.default = None;
+            self.line.notice(format!("the default of {text:?}, which `{name}` asks, does not fit: {fault}"));
+        }
+        Ok(checked)
+    }
+
+    fn fixed(&self, checked: &Checked, answer: &Value) -> Result<Value, String> {
+        let fits = checked.fitting(answer);
+        fits.map(|()| answer.clone()).map_err(|faults| {
+            let text = shortened(&checked.question.text);
+            format!(
+                "`{}` asks {text:?}, and the answer at {} does not fit: {faults}",
+                self.tool.name,
+                self.setting(&checked.question.id)
+            )
+        })
+    }
+
+    /// Returns what the person said for the rest of the turn.
+    fn said(&self, checked: &Checked) -> Option<Value> {
+        let key = (self.tool.name.clone(), checked.question.id.clone());
+        let answer = self.toolbox.said().answers.get(&key).cloned();
+        answer.filter(|answer| checked.fitting(answer).is_ok())
+    }
+
     /// Asks the person until the answer fits.
-    fn ask(
-        &self,
-        question: &InputRequest,
-        context: Vec<ContentBlock>,
-        schema: &Schema,
-    ) -> Result<Value, String> {
-        let (name, text) = (&self.tool.name, &question.text);
+    fn ask(&self, checked: &Checked, context: Vec<ContentBlock>) -> Result<Value, String> {
+        let question = &checked.question;
+        let name = &self.tool.name;
+        let _asking = self.toolbox.asking();
+        if let Some(answer) = self.said(checked) {
+            return Ok(answer);
+        }
         let mut asked = Question { tool: name.clone(), context, input: question.clone(), fault: None };
         loop {
             let (answer, is_for_turn) = match self.line.ask(asked.clone()) {
                 Some(Reply::Once(answer)) => (answer, false),
                 Some(Reply::ForTurn(answer)) => (answer, true),
                 Some(Reply::Declined) => {
+                    let text = shortened(&question.text);
                     return Err(format!("The person gave no answer to {text:?}, which `{name}` asks."));
                 }
+                Some(Reply::Interrupted) => return Err("The call was interrupted.".to_owned()),
                 None if self.line.is_cancelled() => return Err("The call was interrupted.".to_owned()),
-                None => {
-                    return self.unanswered(question, schema, "there is no terminal to ask the person on");
-                }
+                None => return self.unanswered(question, "there is no terminal to ask the person on"),
             };
-            match schema.check_value(&answer) {
+            match checked.fitting(&answer) {
                 Ok(()) => {
                     self.keep(question, &answer, "user");
                     if is_for_turn {
@@ -147,36 +217,36 @@ impl<'a> Asking<'a> {
         }
     }
 
-    fn infer(
-        &self,
-        question: &InputRequest,
-        context: Vec<ContentBlock>,
-        schema: &Schema,
-    ) -> Result<Value, String> {
+    fn infer(&self, checked: &Checked, context: Vec<ContentBlock>) -> Result<Value, String> {
+        let question = &checked.question;
         let inquiry = Inquiry { call: self.call.clone(), context, input: question.clone() };
-        let fitting = |answer: Value| schema.check_value(&answer).map(|()| answer);
+        let fitting = |answer: Value| checked.fitting(&answer).map(|()| answer);
         match self.line.infer(inquiry).and_then(fitting) {
             Ok(answer) => {
                 self.keep(question, &answer, "assistant");
                 Ok(answer)
             }
             Err(_) if self.line.is_cancelled() => Err("The call was interrupted.".to_owned()),
-            Err(reason) => self.unanswered(question, schema, &format!("the model gave no answer: {reason}")),
+            Err(reason) => self.unanswered(question, &format!("the model gave no answer: {reason}")),
         }
     }
 
     /// Takes the default where there is no answer.
-    fn unanswered(&self, question: &InputRequest, schema: &Schema, reason: &str) -> Result<Value, String> {
-        let (name, text) = (&self.tool.name, &question.text);
-        let default = question.default.as_ref().filter(|default| schema.check_value(default).is_ok());
-        if let Some(default) = default {
+    fn unanswered(&self, question: &InputRequest, reason: &str) -> Result<Value, String> {
+        let (name, text) = (&self.tool.name, shortened(&question.text));
+        if let Some(default) = &question.default {
             self.line.notice(format!("`{name}` asks {text:?}; {reason}, so its default is taken: {default}"));
             self.keep(question, default, "default");
             return Ok(default.clone());
         }
-        let advice = format!("conversation.tools.{name}.questions.{}.answer", question.id);
+        let advice = self.setting(&question.id);
         self.line.notice(format!("`{name}` asks {text:?}, and {reason}; {advice} can hold the answer"));
         Err(format!("`{name}` asks {text:?}, and {reason}. The answer can be configured at {advice}."))
+    }
+
+    /// Returns where the configuration holds the answer to a question.
+    fn setting(&self, id: &str) -> String {
+        format!("conversation.tools.{}.questions.{}.answer", self.tool.name, shortened(id))
     }
 
     fn keep(&self, question: &InputRequest, answer: &Value, target: &str) {
@@ -187,3 +257,34 @@ impl<'a> Asking<'a> {
         self.line.keep(request, InquiryResponse { id, answer: answer.clone() });
     }
 }
+
+impl Checked {
+    /// Checks an answer; the error says what is wrong with it.
+    fn fitting(&self, answer: &Value) -> Result<(), String> {
+        let bytes = answer.to_string().len();
+        if bytes > MAX_ANSWER_BYTES {
+            return Err(format!("it has {bytes} bytes, and {MAX_ANSWER_BYTES} are the most"));
+        }
+        self.schema.check_value(answer)
+    }
+}
+
+/// Returns what of a response is shown with a question.
+fn context(blocks: &[ContentBlock]) -> Vec<ContentBlock> {
+    let is_shown = |block: &&ContentBlock| !matches!(block, ContentBlock::Question { .. });
+    blocks.iter().filter(is_shown).cloned().collect()
+}
+
+/// Returns the beginning of what a tool wrote, which may be of any length.
+fn shortened(text: &str) -> String {
+    const CHARACTERS: usize = 200;
+    let mut characters = text.chars();
+    let mut start: String = characters.by_ref().take(CHARACTERS).collect();
+    if characters.next().is_some() {
+        start.push('…');
+    }
+    start
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,9 +7,6 @@ use tokio::sync::oneshot;
 
 use crate::{Decision, PermissionRequest, Question, Reply, Toolbox, answer::Answer, calls};
 
-/// How often a model may call tools in one turn.
-const MAX_ROUNDS: usize = 200;
-
 /// Says what is wrong with the words of an answer; `None` where nothing is.
 pub type Check<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -24,6 +21,13 @@ pub struct Turn<'a> {
     pub model: &'a str,
     /// Says what is wrong with a whole answer, if anything is: it is recorded as incomplete then.
     pub check: Option<Check<'a>>,
+    /// How often the model is asked at most; [`Turn::MAX_ROUNDS`] is plenty.
+    pub max_rounds: usize,
+}
+
+impl Turn<'_> {
+    /// How often a model is asked at most where nothing else is wanted.
+    pub const MAX_ROUNDS: usize = 200;
 }
 
 /// Something that happened in a turn, as soon as it did.
@@ -99,7 +103,7 @@ pub enum Outcome {
 /// result recorded after it, whatever happens.
 pub async fn run(turn: Turn<'_>, cancel: impl Future<Output = ()>, host: &mut dyn Host) -> Outcome {
     let mut cancel = pin!(cancel);
-    for _ in 0..MAX_ROUNDS {
+    for _ in 0..turn.max_rounds {
         let body = match host.body(&[]) {
             Ok(body) => body,
             Err(error) => return Outcome::Unprepared(error),
@@ -123,7 +127,7 @@ pub async fn run(turn: Turn<'_>, cancel: impl Future<Output = ()>, host: &mut dy
             return Outcome::Interrupted;
         }
     }
-    Outcome::Endless { rounds: MAX_ROUNDS }
+    Outcome::Endless { rounds: turn.max_rounds }
 }
 
 /// Sends the request and collects its answer, showing each piece.

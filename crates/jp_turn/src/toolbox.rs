@@ -26,6 +26,8 @@ pub struct Toolbox {
     pub(crate) said: Mutex<Said>,
     /// Tools that live on between calls; they end with the turn.
     pub(crate) handles: Handles,
+    /// Held by the call that asks the person.
+    asking: Mutex<()>,
 }
 
 /// Where tools run.
@@ -65,6 +67,7 @@ impl Toolbox {
             files,
             said: Mutex::default(),
             handles: Handles::default(),
+            asking: Mutex::default(),
         }
     }
 
@@ -76,6 +79,11 @@ impl Toolbox {
 
     pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other call asks the person: what they say for the turn holds for those that waited.
+    pub(crate) fn asking(&self) -> MutexGuard<'_, ()> {
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Finds a tool; the error is for the model.

@@ -82,7 +82,8 @@ fn turn(root: &Path, before: &Stream, calls: &[(&str, Value)]) -> Agreeing {
     let surroundings = Surroundings { root: root.to_owned(), ..Surroundings::default() };
     let toolbox = &Arc::new(Toolbox::new(tools, surroundings, files));
     let mut host = Agreeing::default();
-    let turn = Turn { client: &client, toolbox, model: "llamacpp/m", check: None };
+    let turn =
+        Turn { client: &client, toolbox, model: "llamacpp/m", check: None, max_rounds: Turn::MAX_ROUNDS };
     let outcome = block_on(run(turn, future::pending(), &mut host));
     assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");
     host

@@ -170,7 +170,13 @@ fn course(
     let endpoint = Endpoint::new("llamacpp", BaseUrl::parse(server.url()).unwrap(), "m");
     let client = Client::new(endpoint).unwrap();
     let toolbox = Arc::new(toolbox);
-    let turn = Turn { client: &client, toolbox: &toolbox, model: "llamacpp/m", check: None };
+    let turn = Turn {
+        client: &client,
+        toolbox: &toolbox,
+        model: "llamacpp/m",
+        check: None,
+        max_rounds: Turn::MAX_ROUNDS,
+    };
     let mut course = Course { replies, ..Course::default() };
     let cancel = std::future::poll_fn(|context| match is_cancelled() {
         true => Poll::Ready(()),
@@ -301,7 +307,7 @@ print(json.dumps({"content": blocks}))
     let toolbox = world.toolbox(vec![tool(&["tools/rename.py"])]);
     let call = [("t", json!({"from": "notes.md"}))];
     let course = course(toolbox, &call, vec!["todo.md".into(), true.into()], || false);
-    assert_eq!(course.asked, [("New name?".to_owned(), 1), ("Sure?".to_owned(), 2)]);
+    assert_eq!(course.asked, [("New name?".to_owned(), 1), ("Sure?".to_owned(), 1)]);
     assert_eq!(course.texts(), ["notes.md -> todo.md: True", "# Notes\n"]);
     let StoredBlock::Resource { resource, .. } = &course.result().content[1] else { panic!("a resource") };
     assert_eq!(resource.uri, format!("file://{}/notes.md#L1", world.root.display()));

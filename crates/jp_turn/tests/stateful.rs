@@ -132,7 +132,13 @@ impl Play {
         };
         let files = Files::open(self.root.path(), &[]).unwrap();
         let toolbox = Arc::new(Toolbox::new(vec![self.tool.clone()], surroundings, files));
-        let turn = Turn { client: &client, toolbox: &toolbox, model: "llamacpp/m", check: None };
+        let turn = Turn {
+            client: &client,
+            toolbox: &toolbox,
+            model: "llamacpp/m",
+            check: None,
+            max_rounds: Turn::MAX_ROUNDS,
+        };
         let mut witness = Witness {
             results: BTreeMap::new(),
             asked: Vec::new(),

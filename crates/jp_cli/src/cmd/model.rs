@@ -190,7 +190,7 @@ impl Row {
         }
     }
 
-    fn takes(&self) -> [(&'static str, bool); 6] {
+    fn takes(&self) -> [(&'static str, bool); 7] {
         let takes = self.facts.capabilities();
         [
             ("images", takes.images),
@@ -199,6 +199,7 @@ impl Row {
             ("audio", takes.audio),
             ("binary_results", takes.binary_results),
             ("schema", takes.schema),
+            ("tools", takes.tools),
         ]
     }
 

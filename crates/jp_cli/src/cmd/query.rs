@@ -11,6 +11,7 @@ pub(crate) mod locking;
 mod message;
 pub(crate) mod model;
 mod prepare;
+mod prompt;
 mod refused;
 pub(crate) mod resolve;
 mod schema;
@@ -26,7 +27,7 @@ use jp_resource::Checksum;
 use jp_storage::{Conversation, ConversationId, Pending, Writer};
 
 pub(crate) use self::contents::Scratch;
-use self::prepare::Prepared;
+use self::{prepare::Prepared, tools::Tools};
 use crate::{
     args::Query,
     error::{Code, Failure},
@@ -38,6 +39,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let target = Target::open(&query, context)?;
     let config = target.config(&query, context)?;
     warn_of_unknown_keys(context, &config);
+    let tools = tools::choose(&query, context, &config)?;
     // Without a model there is no use in resolving or storing anything.
     let model = match model::choose(&config) {
         Err(failure) if query.explain => {
@@ -53,7 +55,8 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let persists = !query.explain && !context.global.no_persist;
     let scratch = if persists { None } else { Some(Scratch::new()?) };
     let store = target.store(context);
-    let mut prepared = prepare::prepare(&query, context, &target, &config, message, scratch.as_ref())?;
+    let mut prepared =
+        prepare::prepare(&query, context, &target, &config, message, &tools, scratch.as_ref())?;
     let files = Arc::new(std::mem::take(&mut prepared.files));
     let (stream, id, mut recording) = if persists {
         let (stream, recording) = record(context, target, prepared)?;
@@ -62,7 +65,8 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
         let id = target.conversation().map(|conversation| conversation.id);
         (prepared.into_stream(target.into_stream())?, id, None)
     };
-    let asked = Asked { context, config: &config, store, scratch: scratch.as_ref(), files, stream, id };
+    let asked =
+        Asked { context, config: &config, store, scratch: scratch.as_ref(), files, tools, stream, id };
     match model {
         model if query.explain => explain::run(&asked, model.as_ref()),
         Some(model) => answer::run(asked, &model, recording.as_mut()),
@@ -79,6 +83,7 @@ struct Asked<'a> {
     scratch: Option<&'a Scratch>,
     /// Files that hold content of the request as it is.
     files: Arc<HashMap<Checksum, PathBuf>>,
+    tools: Tools,
     stream: Stream,
     /// The conversation, where it has an id.
     id: Option<ConversationId>,

@@ -38,14 +38,14 @@ impl Sandbox {
         Self { directory, home, root }
     }
 
-    /// Configures the model that `server` plays.
+    /// Configures the model that `server` plays; whether it takes tools is said, so that the server is not asked.
     pub fn with_server(self, server: &Server) -> Self {
         self.with_url(server.url())
     }
 
     pub fn with_url(self, url: &str) -> Self {
         let config = format!(
-            "[assistant.model]\nid = \"llamacpp/m\"\n[providers.llm.llamacpp]\nbase_url = \"{url}\"\n"
+            "[assistant.model]\nid = \"llamacpp/m\"\n[providers.llm.llamacpp]\nbase_url = \"{url}\"\nmodels.m.tools = true\n"
         );
         self.write(".jp/config.toml", config);
         self

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     Capabilities, Contents, Error, Note, Request,
     json::{JsonText, write_string},
-    parts::{ERROR_LINE, IMAGES, PDF, Separator, filename, write_data_url, write_head, write_json},
+    parts::{ERROR_LINE, IMAGES, PDF, Separator, filename, name_of, write_data_url, write_head, write_json},
     shown::{self, Binary, Block, Shown},
     xml,
 };
@@ -405,7 +405,7 @@ fn wire_call(call: &ToolCallRequest) -> Result<Call, Error> {
     Ok(Call {
         id: call.id.clone(),
         r#type: "function",
-        function: Function { name: call.name.clone(), arguments },
+        function: Function { name: name_of(call).into_owned(), arguments },
     })
 }
 

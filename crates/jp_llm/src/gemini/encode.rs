@@ -14,7 +14,7 @@ use super::{ID, SIGNATURE, SIGNED_BYTES, THOUGHT, generation::Generation, own};
 use crate::{
     Capabilities, Contents, Error, Note, Request, Tool,
     json::{JsonText, write_string},
-    parts::{PDF, UNKNOWN, essence, subject, write_base64, write_json},
+    parts::{PDF, UNKNOWN, essence, name_of, subject, write_base64, write_json},
     shown::{self, Shown},
     xml,
 };
@@ -315,7 +315,7 @@ impl Encoder<'_> {
         let must_be_signed = is_first && self.generation.wants_signed_calls();
         let signature = own(&call.metadata, SIGNATURE, self.request.label);
         let part = CallPart {
-            function_call: FunctionCall { id: self.id_of(call), name: &call.name, args: &call.arguments },
+            function_call: FunctionCall { id: self.id_of(call), name: &name_of(call), args: &call.arguments },
             thought_signature: signature.or(must_be_signed.then_some(NO_SIGNATURE)),
         };
         self.write_part(Kind::Model, &part, out)
@@ -341,7 +341,7 @@ impl Encoder<'_> {
             out.write_all(b",")?;
         }
         out.write_all(br#""name":"#)?;
-        write_json(&call.name, out)?;
+        write_json(&name_of(call), out)?;
         match response {
             Some(response) => self.write_blocks(turn, call, response, out)?,
             None => result::write_output("output", out, |out| Ok(out.push(view::text_of_missing_result())?))?,

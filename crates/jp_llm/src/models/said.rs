@@ -69,8 +69,8 @@ pub(super) fn openrouter_list(list: &Value) -> Vec<Listed> {
             max_output_tokens: number(model, "/top_provider/max_completion_tokens"),
             ..Facts::default()
         };
-        let facts =
-            Facts { schema: takes_schema(model), ..modalities(model, "/architecture/input_modalities") };
+        let modalities = modalities(model, "/architecture/input_modalities");
+        let facts = Facts { schema: takes_schema(model), tools: takes_tools(model), ..modalities };
         Some(Listed { name: text(model, "/id")?, facts: facts.or(limits) })
     })
 }
@@ -80,9 +80,12 @@ pub(super) fn openrouter_one(answer: &Value) -> Facts {
     let endpoints =
         answer.pointer("/data/endpoints").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let largest = |pointer| endpoints.iter().filter_map(|endpoint| number(endpoint, pointer)).max();
-    let schema = endpoints.iter().filter_map(takes_schema).reduce(|one, other| one || other);
+    let any = |takes: fn(&Value) -> Option<bool>| {
+        endpoints.iter().filter_map(takes).reduce(|one, other| one || other)
+    };
     Facts {
-        schema,
+        schema: any(takes_schema),
+        tools: any(takes_tools),
         context_tokens: largest("/context_length"),
         max_output_tokens: largest("/max_completion_tokens"),
         ..modalities(answer, "/data/architecture/input_modalities")
@@ -93,6 +96,10 @@ fn takes_schema(model: &Value) -> Option<bool> {
     let parameters = words(model, "/supported_parameters")?;
     // `response_format` alone is JSON of any shape.
     Some(parameters.contains(&"structured_outputs"))
+}
+
+fn takes_tools(model: &Value) -> Option<bool> {
+    Some(words(model, "/supported_parameters")?.contains(&"tools"))
 }
 
 fn modalities(model: &Value, pointer: &str) -> Facts {
@@ -121,7 +128,9 @@ pub(super) fn llamacpp(list: Option<&Value>, properties: Option<&Value>) -> Fact
         (multimodal, vision) => Some(multimodal.unwrap_or(false) || vision.unwrap_or(false)),
     };
     let context_tokens = properties.and_then(|said| number(said, "/default_generation_settings/n_ctx"));
-    Facts { images, context_tokens, ..Facts::default() }
+    // Where the model's template has no place for tools, the server takes them and drops them without a word.
+    let tools = properties.and_then(|said| said.pointer("/chat_template_caps/supports_tools")?.as_bool());
+    Facts { images, tools, context_tokens, ..Facts::default() }
 }
 
 fn says_multimodal(list: &Value) -> Option<bool> {
@@ -138,7 +147,8 @@ pub(super) fn ollama_names(list: &Value) -> Vec<String> {
 /// What Ollama shows of a model. Its `context_length` is not what the server makes room for.
 pub(super) fn ollama(said: &Value) -> Facts {
     let capabilities = words(said, "/capabilities");
-    Facts { images: capabilities.map(|capabilities| capabilities.contains(&"vision")), ..Facts::default() }
+    let has = |name| capabilities.as_ref().map(|capabilities| capabilities.contains(&name));
+    Facts { images: has("vision"), tools: has("tools"), ..Facts::default() }
 }
 
 fn listed<T>(list: &Value, pointer: &str, read: impl Fn(&Value) -> Option<T>) -> Vec<T> {

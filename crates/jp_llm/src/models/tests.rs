@@ -48,17 +48,17 @@ fn gemini_lists_what_generates_content() {
 fn openrouter_says_modalities_parameters_and_limits() {
     let list = r#"{"data":[{"id":"a/b","context_length":1000,"top_provider":{"max_completion_tokens":100},
         "architecture":{"input_modalities":["text","image","audio"]},"supported_parameters":["tools","structured_outputs"]},
-        {"id":"c/d","architecture":{"input_modalities":["text"]},"supported_parameters":["tools"]}]}"#;
+        {"id":"c/d","architecture":{"input_modalities":["text"]},"supported_parameters":["temperature"]}]}"#;
     insta::assert_snapshot!(lines(&serve("/v1/models", list), "openrouter"), @r#"
-    a/b {"images":true,"audio":true,"schema":true,"context_tokens":1000,"max_output_tokens":100}
-    c/d {"images":false,"audio":false,"schema":false}
+    a/b {"images":true,"audio":true,"schema":true,"tools":true,"context_tokens":1000,"max_output_tokens":100}
+    c/d {"images":false,"audio":false,"schema":false,"tools":false}
     "#);
     for (model, expected) in [
         (
             r#"{"data":{"architecture":{"input_modalities":["text","image"]},"endpoints":[
                 {"context_length":10,"supported_parameters":["tools"]},
                 {"context_length":30,"supported_parameters":["structured_outputs"]}]}}"#,
-            r#"{"images":true,"audio":false,"schema":true,"context_tokens":30}"#,
+            r#"{"images":true,"audio":false,"schema":true,"tools":true,"context_tokens":30}"#,
         ),
         ("{}", "{}"),
     ] {
@@ -85,11 +85,24 @@ fn ollama_is_asked_about_each_model() {
         ("/api/tags", Reply::json(200, r#"{"models":[{"name":"gemma3:4b"}]}"#)),
         ("/api/show", Reply::json(200, show)),
     ]);
-    assert_eq!(lines(&server, "ollama"), r#"gemma3:4b {"images":true}"#);
+    assert_eq!(lines(&server, "ollama"), r#"gemma3:4b {"images":true,"tools":true}"#);
     assert_eq!(server.received()[1].body, br#"{"model":"gemma3:4b"}"#);
     let server = serve("/api/show", r#"{"capabilities":["completion","thinking"]}"#);
     let facts = block_on(ask(&endpoint(&server, "ollama", "qwen3"), LIMIT)).unwrap();
-    assert_eq!(facts.images, Some(false));
+    assert_eq!((facts.images, facts.tools), (Some(false), Some(false)));
+}
+
+#[test]
+fn llamacpp_takes_tools_where_its_template_has_a_place_for_them() {
+    for (properties, tools) in [
+        (r#"{"chat_template_caps":{"supports_tools":false,"supports_tool_calls":false}}"#, Some(false)),
+        (r#"{"chat_template_caps":{"supports_tools":true}}"#, Some(true)),
+        ("{}", None),
+    ] {
+        let facts = block_on(ask(&endpoint(&serve("/props", properties), "llamacpp", "m"), LIMIT)).unwrap();
+        assert_eq!(facts.tools, tools, "{properties}");
+        assert_eq!(facts.or(built_in(Format::Chat, "m")).capabilities().tools, tools != Some(false));
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The items of an answer, as the API takes them back.
 
-use std::io;
+use std::{borrow::Cow, io};
 
 use jp_conversation::{ChatResponse, ResponseContent, ToolCallRequest, view::AnswerPart};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::Error;
+use crate::{Error, parts::name_of};
 
 /// An item of an answer.
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ pub(super) enum Item<'a> {
     },
     FunctionCall {
         call_id: &'a str,
-        name: &'a str,
+        name: Cow<'a, str>,
         /// JSON in a string.
         arguments: String,
     },
@@ -118,5 +118,5 @@ fn reasoning(metadata: &Metadata) -> Option<Item<'_>> {
 
 fn function_call(call: &ToolCallRequest) -> Result<Item<'_>, Error> {
     let arguments = serde_json::to_string(&call.arguments).map_err(io::Error::from)?;
-    Ok(Item::FunctionCall { call_id: &call.id, name: &call.name, arguments })
+    Ok(Item::FunctionCall { call_id: &call.id, name: name_of(call), arguments })
 }

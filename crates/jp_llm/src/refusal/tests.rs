@@ -40,6 +40,33 @@ fn wrong_key_is_told_by_every_provider() {
 }
 
 #[test]
+fn model_without_tools_is_told_by_servers() {
+    for (status, body) in [
+        (
+            500,
+            r#"{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}"#,
+        ),
+        (500, r#"{"code":500,"message":"Unsupported param: tools","type":"server_error"}"#),
+        (400, r#"{"error":"registry.ollama.ai/library/gemma3:4b does not support tools"}"#),
+        (
+            400,
+            r#"{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}"#,
+        ),
+        (
+            404,
+            r#"{"error":{"message":"No endpoints found that support tool use. To learn more, read on.","code":404}}"#,
+        ),
+        (
+            400,
+            r#"{"error":{"code":400,"message":"Function calling is not enabled for models/gemma-3-27b-it","status":"INVALID_ARGUMENT"}}"#,
+        ),
+    ] {
+        assert_eq!(of(status, body), Some(Refusal::Tools), "{body}");
+    }
+    assert_eq!(of(503, r#"{"error":"does not support tools"}"#), None);
+}
+
+#[test]
 fn unknown_model_is_told_by_every_provider() {
     for (status, body) in [
         (

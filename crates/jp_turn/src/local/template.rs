@@ -8,11 +8,20 @@ use serde_json::Value;
 /// A string goes in bare, anything else as JSON; what is absent or null is nothing. Braces around anything else are
 /// part of the word. What goes in is not looked at again, and the word stays one word.
 pub(super) fn fill(word: &str, document: &Value) -> String {
+    filled(word, &|path| part(path, document))
+}
+
+/// Like [`fill`], but for what stands for all of the document or for all of the tool.
+pub(super) fn fill_parts(word: &str, document: &Value) -> String {
+    filled(word, &|path| if matches!(path, "context" | "tool") { None } else { part(path, document) })
+}
+
+fn filled(word: &str, part: &dyn Fn(&str) -> Option<String>) -> String {
     let mut filled = String::new();
     let mut rest = word;
     while let Some((before, after)) = rest.split_once("{{") {
         filled.push_str(before);
-        match after.split_once("}}").and_then(|(path, after)| Some((part(path.trim(), document)?, after))) {
+        match after.split_once("}}").and_then(|(path, after)| Some((part(path.trim())?, after))) {
             Some((value, after)) => {
                 filled.push_str(&value);
                 rest = after;

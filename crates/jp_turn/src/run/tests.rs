@@ -72,7 +72,7 @@ fn course_of(provider: &str, replies: Vec<Reply>, cancel_after: Option<usize>) -
         _ => std::task::Poll::Pending,
     });
     let mut witness = Witness { course: &mut course, shown };
-    let turn = Turn { client: &client, toolbox, model: "llamacpp/m", check: None };
+    let turn = Turn { client: &client, toolbox, model: "llamacpp/m", check: None, max_rounds: 3 };
     let outcome = block_on(run(turn, cancel, &mut witness));
     course.lines.push(format!("= {}", ending(&outcome)));
     course.lines.iter_mut().for_each(|line| *line = line.replace(server.url(), "URL"));
@@ -267,6 +267,112 @@ fn call_of_a_tool_that_there_is_not_has_an_error_that_the_model_goes_on_from() {
         |message: &view::Message<'_>| matches!(message, view::Message::Tool { response: Some(_), .. });
     let messages = view::thread(&stream).messages;
     assert_eq!(messages.iter().map(answered).collect::<Vec<_>>(), [false, true, false]);
+}
+
+/// A chunk with calls: index, id, name, arguments.
+fn calls(calls: &[(usize, &str, &str, &str)]) -> String {
+    let call = |(index, id, name, arguments): &(usize, &str, &str, &str)| serde_json::json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}});
+    let calls: Vec<_> = calls.iter().map(call).collect();
+    format!("data: {}\n\n", serde_json::json!({"choices": [{"delta": {"tool_calls": calls}}]}))
+}
+
+fn answer(pieces: &[&str], reason: &str) -> Reply {
+    Reply::stream(&[&pieces.concat(), &*finish(reason), DONE].concat())
+}
+
+#[test]
+fn calls_of_one_answer_have_a_result_each_whatever_is_wrong_with_them() {
+    let several =
+        [(0, "1", "read", "{}"), (1, "1", "look", "{}"), (2, "3", "", "{}"), (3, "4", "find", "{\"a\":")];
+    let replies = vec![
+        answer(&[&chunk("I look."), &calls(&several)], "tool_calls"),
+        answer(&[&chunk("So be it.")], "stop"),
+    ];
+    let course = course_of("llamacpp", replies, None);
+    let ids = |of: fn(&EventKind) -> Option<&String>| {
+        let mut ids: Vec<_> = course.recorded.iter().filter_map(of).cloned().collect();
+        // Results come as they are ready.
+        ids.sort_unstable();
+        ids
+    };
+    let called = ids(|kind| match kind {
+        EventKind::ToolCallRequest(call) => Some(&call.id),
+        _ => None,
+    });
+    let failed = ids(|kind| match kind {
+        EventKind::ToolCallResponse(response) if response.is_error => Some(&response.id),
+        _ => None,
+    });
+    assert_eq!((&called, &called), (&failed, &["1", "1-2", "3", "4"].map(str::to_owned).to_vec()));
+    assert_eq!(course.lines.last().unwrap(), "= Stop");
+}
+
+#[test]
+fn words_and_calls_keep_their_order() {
+    let block = |index: usize, start: &str, delta: &str| {
+        let event = |kind: &str, name: &str, value: &str| {
+            format!("data: {{\"type\":\"content_block_{kind}\",\"index\":{index},\"{name}\":{value}}}\n\n")
+        };
+        let stop = format!("data: {{\"type\":\"content_block_stop\",\"index\":{index}}}\n\n");
+        event("start", "content_block", start) + &event("delta", "delta", delta) + &stop
+    };
+    let words = |index, words: &str| {
+        let delta = format!(r#"{{"type":"text_delta","text":"{words}"}}"#);
+        block(index, r#"{"type":"text","text":""}"#, &delta)
+    };
+    let call = |index, id: &str| {
+        let start = format!(r#"{{"type":"tool_use","id":"{id}","name":"read","input":{{}}}}"#);
+        block(index, &start, r#"{"type":"input_json_delta","partial_json":"{}"}"#)
+    };
+    let stop = "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"REASON\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n";
+    let reply =
+        |events: &[String], reason: &str| Reply::stream(&(events.concat() + &stop.replace("REASON", reason)));
+    let replies = vec![
+        reply(&[words(0, "First."), call(1, "a"), words(2, "Then."), call(3, "b")], "tool_use"),
+        reply(&[words(0, "Done.")], "end_turn"),
+    ];
+    let course = course_of("anthropic", replies, None);
+    let kinds: Vec<_> = course
+        .recorded
+        .iter()
+        .map(|kind| match kind {
+            EventKind::ChatResponse(_) => "words".to_owned(),
+            EventKind::ToolCallRequest(call) => format!("call {}", call.id),
+            EventKind::ToolCallResponse(_) => "result".to_owned(),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(kinds, ["words", "call a", "words", "call b", "result", "result", "words"]);
+    assert_eq!(course.shown, "First.Then.Done.");
+}
+
+#[test]
+fn model_that_calls_for_ever_is_stopped() {
+    let course =
+        course_of("llamacpp", vec![answer(&[&calls(&[(0, "1", "read", "{}")])], "tool_calls")], None);
+    assert_eq!(course.lines.last().unwrap(), "= endless after 3");
+    let count = |is: fn(&EventKind) -> bool| course.recorded.iter().filter(|kind| is(kind)).count();
+    assert_eq!(count(|kind| matches!(kind, EventKind::ToolCallRequest(_))), 3);
+    assert_eq!(count(|kind| matches!(kind, EventKind::ToolCallResponse(_))), 3);
+}
+
+#[test]
+fn usage_of_each_request_is_recorded() {
+    let round = |reason: &str, piece: String| {
+        Reply::stream(&[piece, finish(reason), USAGE.to_owned(), DONE.to_owned()].concat())
+    };
+    let replies = vec![round("tool_calls", calls(&[(0, "1", "read", "{}")])), round("stop", chunk("Done."))];
+    let course = course_of("llamacpp", replies, None);
+    let usages = course.recorded.iter().filter(|kind| matches!(kind, EventKind::Usage(_)));
+    assert_eq!(usages.count(), 2);
+}
+
+#[test]
+fn failure_in_a_later_round_leaves_what_came_before() {
+    let replies = vec![answer(&[&calls(&[(0, "1", "read", "{}")])], "tool_calls"), Reply::json(500, "{}")];
+    let course = course_of("llamacpp", replies, None);
+    assert!(matches!(course.recorded[..], [EventKind::ToolCallRequest(_), EventKind::ToolCallResponse(_)]));
+    assert!(course.lines.last().unwrap().starts_with("= failed to get an answer"), "{:?}", course.lines);
 }
 
 proptest! {

@@ -215,14 +215,15 @@ impl Interaction<'_> {
     /// Answers the questions that the configuration or the person answers; the error is what is left for the model.
     fn answered(&self, response: &ToolResponse) -> Result<Map<String, Value>, Box<(Pending, ToolResponse)>> {
         let asking = Asking::new(self.call, self.tool, self.toolbox, self.line);
-        let (mut held, mut left) = (Map::new(), Vec::new());
+        let (mut held, mut left, mut start) = (Map::new(), Vec::new(), 0);
         for (index, block) in response.content.iter().enumerate() {
             let ContentBlock::Question { question } = block else { continue };
+            let since = &response.content[std::mem::replace(&mut start, index + 1)..index];
             if matches!(self.tool.questions.get(&question.id), Some(Answerer::Assistant)) {
                 left.push(question.clone());
                 continue;
             }
-            match asking.answer_to(question, &response.content[..index]) {
+            match asking.answer_to(question, &response.content[..index], since) {
                 Ok(answer) => _ = held.insert(question.id.clone(), answer),
                 Err(reason) => return Err(Box::new((Pending::Person, error(reason)))),
             }

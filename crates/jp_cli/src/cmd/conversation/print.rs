@@ -101,6 +101,10 @@ fn markdown(turn: usize, event: &Event, store: &Store) -> Result<String, Failure
             let heading = if response.is_error { "Tool error" } else { "Tool result" };
             writeln!(text, "### {heading}\n\n{}\n", result_text(response, store)?.trim_end())?;
         }
+        EventKind::InquiryRequest(inquiry) => {
+            writeln!(text, "### Question: {}\n", inquiry.question.text)?;
+        }
+        EventKind::InquiryResponse(inquiry) => writeln!(text, "Answer: `{}`\n", inquiry.answer)?,
         _ => {}
     }
     Ok(text)
@@ -125,6 +129,12 @@ fn document(turn: usize, event: &Event, store: &Store) -> Result<Option<Value>, 
         }
         EventKind::ToolCallResponse(response) => {
             json!({"type": "tool_call_response", "timestamp": timestamp, "id": response.id, "is_error": response.is_error, "text": result_text(response, store)?})
+        }
+        EventKind::InquiryRequest(inquiry) => {
+            json!({"type": "inquiry_request", "timestamp": timestamp, "id": inquiry.id, "source": inquiry.source, "question": inquiry.question})
+        }
+        EventKind::InquiryResponse(inquiry) => {
+            json!({"type": "inquiry_response", "timestamp": timestamp, "id": inquiry.id, "answer": inquiry.answer})
         }
         _ => return Ok(None),
     };

@@ -6,10 +6,11 @@ use jp_conversation::{Event, EventKind, ResponseContent, Usage, view};
 use jp_llm::{Body, Client, Format, Note, Request, Tool, anthropic, models::Facts};
 use jp_resource::Checksum;
 use jp_storage::{Pending, Writer};
-use jp_turn::{Delta, Host, Outcome, Schema, Turn, TurnEvent};
+use jp_turn::{Decision, Delta, Host, Outcome, PermissionRequest, Schema, Turn, TurnEvent};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
-use super::{Asked, Recording, contents, facts, model::Model, refused, schema, tools};
+use super::{Asked, Recording, contents, facts, model::Model, prompt, refused, schema, tools};
 use crate::{
     cmd::resource::{Attached, describe},
     error::{Code, Failure},
@@ -56,7 +57,13 @@ pub(super) fn run(
     let outcome = runtime.block_on(async {
         let client = Client::new(model.endpoint.clone())?;
         let fault = |answer: &str| schema.as_ref()?.check(answer).err();
-        let turn = Turn { client: &client, toolbox: &toolbox, model: &model.label, check: Some(&fault) };
+        let turn = Turn {
+            client: &client,
+            toolbox: &toolbox,
+            model: &model.label,
+            check: Some(&fault),
+            max_rounds: Turn::MAX_ROUNDS,
+        };
         Ok::<_, Failure>(jp_turn::run(turn, interrupt.wait(), &mut keeper).await)
     })?;
     keeper.end_line()?;
@@ -78,7 +85,7 @@ fn prepare(
     let facts = runtime.block_on(async {
         tokio::select! {
             () = asked.context.interrupt().wait() => Err(Failure::interrupted()),
-            facts = facts::facts(model, asked.context, thread) => Ok(facts),
+            facts = facts::facts(model, asked.context, thread, tools) => Ok(facts),
         }
     })?;
     if let Some(limit) = facts.context_tokens {
@@ -201,7 +208,11 @@ impl Host for Keeper<'_> {
                 Ok(())
             }
             TurnEvent::Record(kind) => self.record(kind),
-            TurnEvent::Permit(..) | TurnEvent::Ask(..) | TurnEvent::Called { .. } => Ok(()),
+            TurnEvent::Permit(request, reply) => self.permit(&request, reply),
+            TurnEvent::Ask(question, reply) => {
+                self.make_room().map(|()| answer_with(reply, prompt::answer(&question, self.asked.context)))
+            }
+            TurnEvent::Called { call, response } => self.called(&tools::line(call, response)),
         };
         if let Err(failure) = taken {
             self.failure.get_or_insert(failure);
@@ -254,6 +265,44 @@ impl Keeper<'_> {
         output.text(text)
     }
 
+    /// Asks for leave; agreeing to what the workspace wants unattended is remembered.
+    fn permit(
+        &mut self,
+        request: &PermissionRequest,
+        reply: oneshot::Sender<Decision>,
+    ) -> Result<(), Failure> {
+        self.make_room()?;
+        let agreement = tools::agreement(&self.asked, &request.tool);
+        let decision = prompt::permit(request, agreement, self.asked.context);
+        if let Some(Decision::Allow | Decision::AllowForTurn) = decision {
+            tools::agreed(&self.asked, &request.tool);
+        }
+        answer_with(reply, decision);
+        Ok(())
+    }
+
+    /// Begins a line of its own for a prompt.
+    fn make_room(&mut self) -> Result<(), Failure> {
+        let output = self.asked.context.output;
+        if std::mem::take(&mut self.is_reasoning) {
+            output.reasoning("\n\n");
+        }
+        if self.is_shown && output.end_line_on_screen()? {
+            self.is_shown = false;
+        }
+        Ok(())
+    }
+
+    fn called(&mut self, line: &str) -> Result<(), Failure> {
+        let output = self.asked.context.output;
+        if std::mem::take(&mut self.is_reasoning) {
+            output.reasoning("\n\n");
+        }
+        self.end_line()?;
+        output.status(line);
+        Ok(())
+    }
+
     fn record(&mut self, kind: EventKind) -> Result<(), Failure> {
         let is_the_models = !matches!(kind, EventKind::ToolCallResponse(_));
         self.kept.extend(is_the_models.then(|| kind.clone()));
@@ -271,6 +320,14 @@ impl Keeper<'_> {
 
     fn end_line(&mut self) -> Result<(), Failure> {
         if std::mem::take(&mut self.is_shown) { self.asked.context.output.line("") } else { Ok(()) }
+    }
+}
+
+/// Sends an answer; where there is none the channel is dropped, which says that nobody is there.
+fn answer_with<T>(reply: oneshot::Sender<T>, answer: Option<T>) {
+    if let Some(answer) = answer {
+        // Fails where the call was given up meanwhile.
+        _ = reply.send(answer);
     }
 }
 
@@ -457,10 +514,11 @@ fn document(
         super::newest_request(&asked.stream).map_or((0, Vec::new()), |(turn, request)| {
             (turn, request.resources.iter().map(|snapshot| describe(&Attached { turn, snapshot })).collect())
         });
+    let calls = kept.iter().filter(|kind| matches!(kind, EventKind::ToolCallRequest(_))).count();
     let mut document = json!({
         "conversation": id, "turn": turn, "model": model.label, "answer": answer(kept),
         "reasoning": (!reasoning.is_empty()).then_some(reasoning),
-        "incomplete": incomplete(kept), "resources": resources, "usage": usage(kept),
+        "incomplete": incomplete(kept), "calls": tools::calls(&asked.stream, calls), "resources": resources, "usage": usage(kept),
     });
     if let Some(structured) = structured {
         document["structured"] = structured;

@@ -1,7 +1,7 @@
 //! `jp query --explain`: what would be sent, and nothing is.
 
 use jp_conversation::view::{self, Message, TurnRow};
-use jp_llm::{Format, Note, models};
+use jp_llm::{Format, Note, Tool, models};
 use jp_resource::Snapshot;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -13,6 +13,14 @@ use crate::{
     size,
 };
 
+/// What it costs to offer a tool.
+#[derive(Serialize)]
+struct ToolRow {
+    name: String,
+    bytes: u64,
+    tokens: u64,
+}
+
 /// The document of `--format json`.
 #[derive(Serialize)]
 struct Explanation {
@@ -20,17 +28,20 @@ struct Explanation {
     tokens: u64,
     cached_prefix_tokens: u64,
     notes: Vec<Note>,
+    tools: Vec<ToolRow>,
     /// The body, byte for byte.
     request: Box<RawValue>,
 }
 
 pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Failure> {
     let thread = view::thread(&asked.stream);
+    let offered = tools::toolbox(asked)?.offered();
     let facts = match model {
-        Some(model) => answer::runtime()?.block_on(facts::facts(model, asked.context, &thread)),
+        Some(model) => answer::runtime()?.block_on(facts::facts(model, asked.context, &thread, &offered)),
         None => models::built_in(Format::Chat, ""),
     };
-    let (body, notes) = answer::encode(asked, &thread, &tools::toolbox(asked)?.offered(), model, facts)?;
+    let (body, notes) = answer::encode(asked, &thread, &offered, model, facts)?;
+    let tools = offered.iter().map(row).collect::<Result<Vec<_>, _>>()?;
     let mut turns = view::explain(&thread);
     notes.iter().for_each(|note| mark(note, &thread, &mut turns));
     let tokens = answer::tokens(&turns);
@@ -39,7 +50,7 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     notes.iter().for_each(|note| output.warn(&note.to_string()));
     if output.is_json() {
         let request = serde_json::from_slice(&answer::bytes(&body)?)?;
-        output.json(&Explanation { turns, tokens, cached_prefix_tokens: cached, notes, request })?;
+        output.json(&Explanation { turns, tokens, cached_prefix_tokens: cached, notes, tools, request })?;
         return Ok(Code::Done);
     }
     let header = ["turn", "kind", "bytes", "~tokens", "delivery", "what", "why"].map(str::to_owned).to_vec();
@@ -64,12 +75,24 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
         size::bytes(body.len()),
         size::thousands(cached),
     ))?;
+    if !tools.is_empty() {
+        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        let tokens = size::thousands(tools.iter().map(|tool| tool.tokens).sum());
+        output.line(&format!("tools: {}, about {tokens} tokens more", names.join(", ")))?;
+    }
     if let Some(limit) = facts.context_tokens {
         output.line(&format!("the model takes {} tokens", size::thousands(limit)))?;
         answer::warn_of_length(asked.context, tokens, limit);
     }
     output.status("Nothing was sent, and nothing was stored.");
     Ok(Code::Done)
+}
+
+/// Says about how large the offer of a tool is; providers write it differently.
+fn row(tool: &Tool) -> serde_json::Result<ToolRow> {
+    let offer = (&tool.name, &tool.description, &tool.parameters);
+    let bytes = serde_json::to_vec(&offer)?.len() as u64;
+    Ok(ToolRow { name: tool.name.clone(), bytes, tokens: view::tokens(bytes) })
 }
 
 /// Says of a block that a note goes in its place.

@@ -10,7 +10,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp};
 use jp_conversation::view::Thread;
 use jp_llm::{
-    Endpoint,
+    Endpoint, Tool,
     discover::PROBE_TIMEOUT,
     models::{self, Facts},
 };
@@ -24,28 +24,62 @@ const ASK_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long what a server elsewhere said is believed.
 const FRESH: SignedDuration = SignedDuration::from_hours(24);
 
-/// Finds out what a model takes. Its provider is asked only if the thread has more than text in it, and a
-/// server elsewhere once a day.
+/// Finds out what a model takes. Its provider is asked only if the request has more than text in it, and a server
+/// elsewhere once a day. Tools are in nearly every request: for them alone a server here is asked once a day, too, and
+/// each time where it said that it takes none, as it may have another model now.
 ///
 /// What it said is remembered: should it not answer, nothing changes in how the history is sent.
-pub(super) async fn facts(model: &Model, context: &Context<'_>, thread: &Thread<'_>) -> Facts {
+pub(super) async fn facts(
+    model: &Model,
+    context: &Context<'_>,
+    thread: &Thread<'_>,
+    tools: &[Tool],
+) -> Facts {
     let Model { endpoint, configured, .. } = model;
-    let is_needed = thread.has_binaries() || thread.has_schema();
-    let said = match (models::says_what_it_takes(endpoint), is_needed) {
-        (true, true) => said(endpoint, context).await,
-        (true, false) => Remembered::read(&path(context)).find(endpoint),
+    let asks_of_tools = !tools.is_empty() && configured.tools.is_none();
+    let need = match (thread.has_binaries() || thread.has_schema(), asks_of_tools) {
+        (true, _) => Need::Content,
+        (false, true) if models::says_who_calls_tools(endpoint) => Need::Tools,
+        (false, _) => Need::Nothing,
+    };
+    let said = match (models::says_what_it_takes(endpoint), need) {
+        (true, Need::Nothing) => Remembered::read(&path(context)).find(endpoint),
+        (true, need) => said(endpoint, need, context).await,
         (false, _) => Facts::default(),
     };
     configured.or(said).or(models::built_in(endpoint.format, &endpoint.model))
 }
 
-async fn said(endpoint: &Endpoint, context: &Context<'_>) -> Facts {
+/// What a request needs to know of its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// Nothing: it is text.
+    Nothing,
+    /// Whether it takes tools.
+    Tools,
+    /// What content it takes, and schemas.
+    Content,
+}
+
+impl Need {
+    /// Returns whether what a server said will do.
+    fn is_met(self, said: &Said, is_here: bool, now: Timestamp) -> bool {
+        let is_fresh = now.duration_since(said.at) < FRESH;
+        match (is_here, self) {
+            (true, Self::Tools) => is_fresh && said.facts.tools != Some(false),
+            (true, _) => false,
+            (false, _) => is_fresh,
+        }
+    }
+}
+
+async fn said(endpoint: &Endpoint, need: Need, context: &Context<'_>) -> Facts {
     let path = path(context);
     let mut remembered = Remembered::read(&path);
     let (key, now) = (key(endpoint), context.now());
     let is_here = endpoint.base_url.is_loopback();
     let earlier = remembered.0.get(&key);
-    if let Some(said) = earlier.filter(|said| !is_here && now.duration_since(said.at) < FRESH) {
+    if let Some(said) = earlier.filter(|said| need.is_met(said, is_here, now)) {
         return said.facts;
     }
     let limit = if is_here && endpoint.provider == "llamacpp" { PROBE_TIMEOUT } else { ASK_TIMEOUT };
@@ -56,7 +90,10 @@ async fn said(endpoint: &Endpoint, context: &Context<'_>) -> Facts {
             if let Some(said) = earlier {
                 tell_of_change(endpoint, said.facts, facts, context);
             }
-            if earlier.is_none_or(|said| !is_here || said.facts != facts) && !context.global.no_persist {
+            let is_old = earlier.is_none_or(|said| now.duration_since(said.at) >= FRESH);
+            if earlier.is_none_or(|said| !is_here || is_old || said.facts != facts)
+                && !context.global.no_persist
+            {
                 remembered.0.insert(key, Said { at: now, facts });
                 remembered.write(&path, context);
             }
@@ -85,6 +122,7 @@ fn tell_of_change(endpoint: &Endpoint, before: Facts, now: Facts, context: &Cont
         ("PDF", before.pdf, now.pdf),
         ("audio", before.audio, now.audio),
         ("schemas", before.schema, now.schema),
+        ("tools", before.tools, now.tools),
     ];
     for (what, _, takes) in changes.into_iter().filter(|(_, before, now)| before.is_some() && before != now) {
         let takes = if takes == Some(true) { "takes" } else { "no longer takes" };
@@ -138,6 +176,28 @@ impl Remembered {
             context
                 .output
                 .detail(&format!("what the provider said of its model was not remembered: {error}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_asked_of_tools_once_a_day_but_a_no_here_is_asked_again() {
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().unwrap();
+        let said = |hours: i64, tools: Option<bool>| Said {
+            at: now - SignedDuration::from_hours(hours),
+            facts: Facts { tools, ..Facts::default() },
+        };
+        let is_met = |need: Need, said: Said, is_here: bool| need.is_met(&said, is_here, now);
+        for is_here in [true, false] {
+            assert!(is_met(Need::Tools, said(23, Some(true)), is_here));
+            assert!(is_met(Need::Tools, said(23, None), is_here));
+            assert!(!is_met(Need::Tools, said(24, Some(true)), is_here));
+            assert_eq!(is_met(Need::Tools, said(1, Some(false)), is_here), !is_here);
+            assert_eq!(is_met(Need::Content, said(1, Some(true)), is_here), !is_here);
         }
     }
 }

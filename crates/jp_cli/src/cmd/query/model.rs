@@ -89,6 +89,7 @@ fn facts(settings: &LlmProvider, name: &str) -> Facts {
         audio: said.audio,
         binary_results: said.binary_results,
         schema: said.schema,
+        tools: said.tools,
         context_tokens: said.context_tokens,
         max_output_tokens: said.max_output_tokens,
     }
@@ -184,15 +185,17 @@ pub(super) fn key_source(config: &Resolved, provider: &str) -> Option<String> {
     }
 }
 
+/// The variables that the providers' own tools read their keys from.
+pub(super) const USUAL_KEY_VARIABLES: [(&str, &str); 4] = [
+    ("anthropic", "ANTHROPIC_API_KEY"),
+    ("openai", "OPENAI_API_KEY"),
+    ("google", "GEMINI_API_KEY"),
+    ("openrouter", "OPENROUTER_API_KEY"),
+];
+
 /// Returns the variable that a provider's own tools read its key from.
 pub(crate) fn usual_key_variable(provider: &str) -> Option<&'static str> {
-    match provider {
-        "anthropic" => Some("ANTHROPIC_API_KEY"),
-        "openai" => Some("OPENAI_API_KEY"),
-        "google" => Some("GEMINI_API_KEY"),
-        "openrouter" => Some("OPENROUTER_API_KEY"),
-        _ => None,
-    }
+    USUAL_KEY_VARIABLES.iter().find(|(name, _)| *name == provider).map(|(_, variable)| *variable)
 }
 
 fn key_from(provider: &str, command: &CommandSetting) -> Result<Secret, Failure> {

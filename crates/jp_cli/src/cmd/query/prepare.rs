@@ -20,6 +20,7 @@ use super::{
     declarations::{configured, place, resolving},
     keeper::Keeper,
     resolve::{Attachments, Earlier, parse, resolve, stored_forms},
+    tools::Tools,
     trust::{refused, remember},
 };
 use crate::{args::Query, error::Failure, workspace::Context};
@@ -49,6 +50,7 @@ pub(super) fn prepare(
     target: &Target,
     config: &Resolved,
     message: Option<ChatRequest>,
+    tools: &Tools,
     scratch: Option<&Scratch>,
 ) -> Result<Prepared, Failure> {
     let store = target.store(context);
@@ -91,7 +93,7 @@ pub(super) fn prepare(
     }
     let mut kinds = Vec::new();
     let excludes = typed.into_iter().filter(Declaration::is_exclude);
-    kinds.extend(delta(query, &attachments, &earlier, excludes).map(EventKind::ConfigDelta));
+    kinds.extend(delta(query, tools, &attachments, &earlier, excludes).map(EventKind::ConfigDelta));
     kinds.push(EventKind::TurnStart);
     kinds.push(EventKind::ChatRequest(ChatRequest {
         resources: attachments.snapshots,
@@ -124,6 +126,7 @@ fn repeat(query: &Query, target: &Target) -> Result<(), Failure> {
 /// declarations that were made before.
 fn delta(
     query: &Query,
+    tools: &Tools,
     attachments: &Attachments,
     earlier: &HashSet<Declaration>,
     excludes: impl Iterator<Item = Declaration>,
@@ -138,6 +141,10 @@ fn delta(
     };
     if let Some(model) = &query.model {
         delta.delta.insert("assistant".to_owned(), json!({"model": {"id": model}}));
+    }
+    if !tools.chosen.is_empty() {
+        let conversation = delta.delta.entry("conversation").or_insert_with(|| json!({}));
+        conversation["tools"] = tools.chosen.clone().into();
     }
     (!delta.delta.is_empty()).then_some(delta)
 }

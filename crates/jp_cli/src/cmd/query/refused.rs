@@ -22,6 +22,7 @@ pub(super) fn failure(error: &Error, asked: &Asked<'_>, model: &Model) -> Failur
         Some(Refusal::Key) => wrong_key(error, asked, model),
         Some(Refusal::Model) => unknown_model(error, asked, model),
         Some(Refusal::Images) => no_images(error, model),
+        Some(Refusal::Tools) => no_tools(error, model),
         Some(Refusal::Output) => too_much_output(error, model),
         Some(Refusal::TooLong { tokens, limit }) => too_long(error, (*tokens, *limit), asked, model),
         None => other(error),
@@ -52,6 +53,13 @@ fn no_images(error: &Error, model: &Model) -> Failure {
     Failure::new(format!("{} takes no images: {}", model.label, words(error)))
         .with_hint(format!("with {setting} = false it is told of them instead of shown them."))
         .with_hint("`jp model ls` shows which models take images.")
+}
+
+fn no_tools(error: &Error, model: &Model) -> Failure {
+    let setting = setting(model, "tools");
+    Failure::new(format!("{} takes no tools: {}", model.label, words(error)))
+        .with_hint("`jp query -T` asks without tools in this conversation.")
+        .with_hint(format!("with {setting} = false it is never sent any."))
 }
 
 fn too_much_output(error: &Error, model: &Model) -> Failure {

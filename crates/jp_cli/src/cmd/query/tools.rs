@@ -1,13 +1,174 @@
 //! The tools of a query: what the configuration says, and what the command line chose of it.
 
-use jp_turn::{Files, Surroundings, Toolbox};
+mod called;
+mod declared;
+mod parameters;
+mod permission;
+mod settings;
 
-use super::Asked;
-use crate::error::Failure;
+use std::collections::HashMap;
 
-/// Puts the tools together that the model may call.
+use jp_config::Resolved;
+use jp_turn::{Files, Surroundings, Tool, Toolbox};
+use serde_json::{Map, Value, json};
+
+pub(super) use self::called::{calls, line};
+use self::declared::Declared;
+use super::{Asked, declarations, model};
+use crate::{args::Query, error::Failure, workspace::Context};
+
+/// What `-T` without a name means, as in the configuration.
+pub(crate) const ALL: &str = "*";
+
+/// The tools that there are.
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    /// Those that are on, in the order in which models are told of them.
+    on: Vec<Tool>,
+    /// Names of the others.
+    off: Vec<String>,
+    /// What the command line chose, for the conversation to keep to: `{"NAME": {"enable": true}}`.
+    pub(super) chosen: Map<String, Value>,
+    /// What the person agrees to with the first call of a tool that the workspace lets do more than ask, by the tool's
+    /// name.
+    trust: HashMap<String, String>,
+}
+
+/// Finds out which tools there are and which of them are on; fails where what is configured can't be offered.
+pub(super) fn choose(query: &Query, context: &Context<'_>, config: &Resolved) -> Result<Tools, Failure> {
+    let declared = declared::all(context, config)?;
+    check_names(query, &declared)?;
+    let mut tools = Tools::default();
+    for Declared { mut tool, is_on } in declared {
+        let choice = chosen(query, &tool.name, is_on);
+        if let Some(enable) = choice {
+            tools.chosen.insert(tool.name.clone(), json!({"enable": enable}));
+        }
+        if !choice.unwrap_or(is_on) {
+            tools.off.push(tool.name);
+            continue;
+        }
+        if let Some(text) = permission::settle(&mut tool, context, config) {
+            warn_of_trust(context, &tool.name);
+            tools.trust.insert(tool.name.clone(), text);
+        }
+        tools.on.push(tool);
+    }
+    Ok(tools)
+}
+
+/// Puts the tools together with what they share.
 pub(super) fn toolbox(asked: &Asked<'_>) -> Result<Toolbox, Failure> {
     let root = asked.context.workspace.root();
-    let surroundings = Surroundings { root: root.to_owned(), ..Surroundings::default() };
-    Ok(Toolbox::new(Vec::new(), surroundings, Files::open(root, &[])?))
+    let surroundings = Surroundings {
+        root: root.to_owned(),
+        conversation: asked.id.map(|id| id.to_string()),
+        secret_variables: secret_variables(asked),
+        executable: asked.context.environment.executable.clone(),
+        place: Some(declarations::place(asked.context, asked.config)?),
+        handles: asked.id.map(|id| asked.context.workspace.handles(id)),
+    };
+    let files = Files::open(root, &asked.config.config.conversation.read_only_paths)?;
+    files.saw(&asked.stream);
+    let mut toolbox = Toolbox::new(asked.tools.on.clone(), surroundings, files);
+    toolbox.disabled.clone_from(&asked.tools.off);
+    Ok(toolbox)
+}
+
+/// Returns what the person agrees to for good if they let this tool run: what the workspace lets it do, in words.
+pub(super) fn agreement<'a>(asked: &'a Asked<'_>, tool: &str) -> Option<&'a str> {
+    asked.tools.trust.get(tool).map(String::as_str)
+}
+
+/// Remembers that the person agrees to what the workspace lets a tool do.
+pub(super) fn agreed(asked: &Asked<'_>, tool: &str) {
+    let trust = asked.context.workspace.trust();
+    if let Err(error) = trust.add(agreement(asked, tool)) {
+        asked.context.output.detail(&format!("what was agreed to was not remembered: {error}"));
+    }
+}
+
+/// Says that the workspace's word does not count, where nobody is there to give theirs.
+fn warn_of_trust(context: &Context<'_>, name: &str) {
+    let environment = context.environment;
+    if !(environment.stdin_is_terminal && environment.stderr_is_terminal) {
+        context.output.warn(&format!(
+            "the tool `{name}` asks, whatever .jp/config.toml says: a workspace can come from anywhere"
+        ));
+        context.output.hint(&format!(
+            "`--yes` takes its word for this command; yours counts always: -c conversation.tools.{name}.run=unattended"
+        ));
+    }
+}
+
+/// Returns what the flags say of a tool, if they say anything.
+fn chosen(query: &Query, name: &str, is_on: bool) -> Option<bool> {
+    let has = |names: &[String], name: &str| names.iter().any(|named| named == name);
+    if has(&query.tool, name) {
+        return Some(true);
+    }
+    let is_off = has(&query.no_tool, name) || (is_on && has(&query.no_tool, ALL));
+    is_off.then_some(false)
+}
+
+/// Checks that the flags name tools that there are, and each once.
+fn check_names(query: &Query, declared: &[Declared]) -> Result<(), Failure> {
+    let off = query.no_tool.iter().filter(|name| *name != ALL);
+    for name in query.tool.iter().chain(off) {
+        if !declared.iter().any(|declared| declared.tool.name == *name) {
+            return Err(unknown(name, declared));
+        }
+    }
+    match query.tool.iter().find(|name| query.no_tool.contains(name)) {
+        Some(name) => Err(Failure::usage(format!("--tool and --no-tool both name `{name}`"))),
+        None => Ok(()),
+    }
+}
+
+fn unknown(name: &str, declared: &[Declared]) -> Failure {
+    let names: Vec<_> = declared.iter().map(|declared| declared.tool.name.as_str()).collect();
+    let failure = Failure::usage(format!("there is no tool `{name}`"));
+    let near = names.iter().map(|known| (edits(name, known), known)).min();
+    let failure = match near.filter(|(edits, _)| *edits <= 2) {
+        Some((_, known)) => failure.with_hint(format!("did you mean `{known}`?")),
+        None => failure,
+    };
+    failure.with_hint(format!("there are: {}.", names.join(", ")))
+}
+
+/// Counts the characters to insert, remove or replace that make one text of the other (Levenshtein's distance).
+fn edits(left: &str, right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, character) in left.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
+        for (column, other) in right.iter().enumerate() {
+            let replaced = diagonal + usize::from(character != *other);
+            diagonal = row[column + 1];
+            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
+        }
+    }
+    row[right.len()]
+}
+
+/// Names the variables that hold keys: those of providers, and what is called like one.
+fn secret_variables(asked: &Asked<'_>) -> Vec<String> {
+    let configured = asked.config.config.providers.llm.values().filter_map(|llm| llm.api_key_env.clone());
+    let usual = model::USUAL_KEY_VARIABLES.iter().map(|(_, variable)| (*variable).to_owned());
+    let mut variables = asked.context.environment.secret_variables.clone();
+    variables.extend(configured.chain(usual));
+    variables.sort_unstable();
+    variables.dedup();
+    variables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_counted() {
+        let pairs = [("", ""), ("", "abc"), ("red_file", "read_file"), ("kitten", "sitting"), ("é", "e")];
+        assert_eq!(pairs.map(|(left, right)| edits(left, right)), [0, 3, 1, 3, 1]);
+    }
 }

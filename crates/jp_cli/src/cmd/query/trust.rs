@@ -2,7 +2,7 @@
 
 use jp_attachment::{Declared, Place, Reach, Source};
 
-use crate::{error::Failure, workspace::Context};
+use crate::{error::Failure, terminal::Terminal, workspace::Context};
 
 /// Returns a declaration that came with the workspace or its history, if it may be resolved.
 ///
@@ -25,7 +25,8 @@ pub(super) fn agreed(
     }
     let line = shown(&line.name());
     let question = format!("The workspace or its history attaches the output of `{line}`. Run it?");
-    if !context.output.confirm(&question).ok_or_else(|| unasked(&line))? {
+    let terminal = Terminal::open(context).ok_or_else(|| unasked(&line))?;
+    if !terminal.confirm(&question)? {
         context.output.warn(&format!("the output of `{line}` is left out"));
         context.output.hint("`jp attachment rm` detaches it from the conversation.");
         return Ok(None);

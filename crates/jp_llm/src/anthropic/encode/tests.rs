@@ -10,8 +10,15 @@ use super::{
 };
 use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
 
-const ALL: Capabilities =
-    Capabilities { images: true, pdf: true, files: false, audio: false, binary_results: true, schema: true };
+const ALL: Capabilities = Capabilities {
+    images: true,
+    pdf: true,
+    files: false,
+    audio: false,
+    binary_results: true,
+    schema: true,
+    tools: true,
+};
 const TEXT_ONLY: Capabilities = Capabilities {
     images: false,
     pdf: false,
@@ -19,6 +26,7 @@ const TEXT_ONLY: Capabilities = Capabilities {
     audio: false,
     binary_results: false,
     schema: true,
+    tools: true,
 };
 
 fn encoded_with(kinds: Vec<EventKind>, capabilities: Capabilities, tools: &[Tool]) -> (String, Vec<String>) {

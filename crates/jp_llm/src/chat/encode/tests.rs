@@ -7,8 +7,15 @@ use serde_json::json;
 use super::*;
 use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
 
-const ALL: Capabilities =
-    Capabilities { images: true, pdf: true, files: true, audio: false, binary_results: false, schema: true };
+const ALL: Capabilities = Capabilities {
+    images: true,
+    pdf: true,
+    files: true,
+    audio: false,
+    binary_results: false,
+    schema: true,
+    tools: true,
+};
 const TEXT_ONLY: Capabilities = Capabilities { schema: true, ..NOTHING };
 const NOTHING: Capabilities = Capabilities {
     images: false,
@@ -17,6 +24,7 @@ const NOTHING: Capabilities = Capabilities {
     audio: false,
     binary_results: false,
     schema: false,
+    tools: true,
 };
 
 fn encoded(kinds: Vec<EventKind>, capabilities: Capabilities) -> (String, Vec<String>) {

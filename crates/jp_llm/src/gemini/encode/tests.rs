@@ -7,8 +7,15 @@ use serde_json::json;
 use super::*;
 use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
 
-const ALL: Capabilities =
-    Capabilities { images: true, pdf: true, files: true, audio: true, binary_results: true, schema: true };
+const ALL: Capabilities = Capabilities {
+    images: true,
+    pdf: true,
+    files: true,
+    audio: true,
+    binary_results: true,
+    schema: true,
+    tools: true,
+};
 const TEXT_RESULTS: Capabilities = Capabilities { binary_results: false, ..ALL };
 const TEXT_ONLY: Capabilities = Capabilities {
     images: false,
@@ -17,6 +24,7 @@ const TEXT_ONLY: Capabilities = Capabilities {
     audio: false,
     binary_results: false,
     schema: true,
+    tools: true,
 };
 
 fn encode_to_string(request: &Request<'_>, store: &mut Store) -> (String, Vec<String>) {

@@ -7,8 +7,15 @@ use super::*;
 use crate::fixtures::{Store, any_steps, binary, call, request, result, said, stream, text, thought};
 use crate::openai::marks::MARKED_END;
 
-const ALL: Capabilities =
-    Capabilities { images: true, pdf: true, files: true, audio: true, binary_results: true, schema: true };
+const ALL: Capabilities = Capabilities {
+    images: true,
+    pdf: true,
+    files: true,
+    audio: true,
+    binary_results: true,
+    schema: true,
+    tools: true,
+};
 const TEXT_ONLY: Capabilities = Capabilities {
     images: false,
     pdf: false,
@@ -16,6 +23,7 @@ const TEXT_ONLY: Capabilities = Capabilities {
     audio: false,
     binary_results: false,
     schema: true,
+    tools: true,
 };
 const MODEL: &str = "openai/gpt-5.6";
 

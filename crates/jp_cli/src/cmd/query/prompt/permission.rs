@@ -1,0 +1,144 @@
+//! Asks the person whether a call may run.
+
+use jp_turn::{Decision, PermissionRequest};
+use serde_json::{Map, Value};
+
+use super::{editor, quote, shortened};
+use crate::{
+    environment::Environment,
+    output::Tone,
+    terminal::{Terminal, Typed},
+    workspace::Context,
+};
+
+const PROMPT: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
+const HELP: [&str; 5] = [
+    "y  runs it",
+    "n  refuses it, as does Enter alone; the model is told so",
+    "a  runs it and, until the answer ends, this tool without asking",
+    "e  opens the arguments in your editor ($VISUAL, $EDITOR); you are asked again with what they give",
+    "w  refuses it and tells the model why",
+];
+
+/// Asks for leave; `None` where nobody is there to give it.
+///
+/// `agreement` is what the person agrees to for good with it: what the workspace lets the tool do.
+pub(in super::super) fn permit(
+    request: &PermissionRequest,
+    agreement: Option<&str>,
+    context: &Context<'_>,
+) -> Option<Decision> {
+    if context.global.yes {
+        return Some(Decision::Allow);
+    }
+    let terminal = &Terminal::open(context)?;
+    show(request, terminal);
+    if let Some(agreement) = agreement {
+        terminal.tell(
+            Tone::Plain,
+            "The workspace's .jp/config.toml wants this without asking. Yes agrees to it from now on:",
+        );
+        quote(terminal, agreement, |_| Tone::Plain);
+    }
+    let mut draft = Draft::new(&request.arguments);
+    loop {
+        let line = match terminal.ask(PROMPT) {
+            Typed::Line(line) => line,
+            Typed::Nothing => return Some(Decision::Refuse { reason: None }),
+            Typed::Interrupted => return Some(Decision::Interrupted),
+        };
+        match line.trim().to_lowercase().as_str() {
+            "y" | "yes" => return Some(Decision::Allow),
+            "a" | "always" => return Some(Decision::AllowForTurn),
+            "" | "n" | "no" => return Some(Decision::Refuse { reason: None }),
+            "w" | "why" => return Some(why_not(terminal)),
+            "e" | "edit" => match draft.edit(terminal, context.environment) {
+                Ok(arguments) => return Some(Decision::Edit(arguments)),
+                Err(reason) => terminal.tell(Tone::Fault, &reason),
+            },
+            _ => HELP.iter().for_each(|line| terminal.tell(Tone::Faint, line)),
+        }
+    }
+}
+
+/// Shows what would run. Where that has no detail of its own, the arguments are it.
+fn show(request: &PermissionRequest, terminal: &Terminal<'_>) {
+    let PermissionRequest { tool, preview, arguments, fault } = request;
+    terminal.tell(Tone::Strong, &format!("The model wants to run `{tool}`:"));
+    terminal.tell(Tone::Plain, &format!("  {}", shortened(&preview.title)));
+    match &preview.detail {
+        Some(detail) => quote(terminal, detail, tone),
+        None if arguments.is_empty() => {}
+        None => quote(terminal, &pretty(arguments), |_| Tone::Plain),
+    }
+    if let Some(fault) = fault {
+        terminal.tell(Tone::Fault, &shortened(fault));
+    }
+}
+
+/// Returns how a line of a diff stands out.
+fn tone(line: &str) -> Tone {
+    match line.as_bytes().first() {
+        Some(b'+') => Tone::Added,
+        Some(b'-') => Tone::Removed,
+        _ => Tone::Plain,
+    }
+}
+
+fn why_not(terminal: &Terminal<'_>) -> Decision {
+    match terminal.ask("Why not?") {
+        Typed::Line(line) => {
+            let reason = line.trim();
+            Decision::Refuse { reason: (!reason.is_empty()).then(|| reason.to_owned()) }
+        }
+        Typed::Nothing => Decision::Refuse { reason: None },
+        Typed::Interrupted => Decision::Interrupted,
+    }
+}
+
+/// Arguments as the person left them in the editor.
+struct Draft {
+    original: String,
+    text: String,
+}
+
+impl Draft {
+    fn new(arguments: &Map<String, Value>) -> Self {
+        let original = pretty(arguments) + "\n";
+        Self { text: original.clone(), original }
+    }
+
+    /// Lets the person edit what they left last time; the error says why it changes nothing.
+    fn edit(
+        &mut self,
+        terminal: &Terminal<'_>,
+        environment: &Environment,
+    ) -> Result<Map<String, Value>, String> {
+        let text = editor::edit(&self.text, terminal, environment)?;
+        let is_unchanged = text.trim() == self.original.trim();
+        if text.trim().is_empty() || is_unchanged {
+            self.text.clone_from(&self.original);
+            return Err("The arguments are unchanged.".to_owned());
+        }
+        self.text = text;
+        serde_json::from_str(&self.text).map_err(|error| {
+            format!("The arguments are no JSON object: {error}. `e` opens them as you left them.")
+        })
+    }
+}
+
+fn pretty(arguments: &Map<String, Value>) -> String {
+    serde_json::to_string_pretty(arguments).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_diff_adds_and_removes_stands_out() {
+        let diff = "@@ -1,2 +1,2 @@\n-old\n+new\n same\n";
+        let tones: Vec<_> = diff.lines().map(tone).collect();
+        assert_eq!(tones, [Tone::Plain, Tone::Removed, Tone::Added, Tone::Plain]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Whether a tool runs unasked, and whose word that takes.
+//!
+//! A workspace can come from anywhere, so what it lets a tool do beyond asking counts only once the person agreed to it:
+//! that a tool runs unattended, that a command of the workspace's does, and who answers its questions but the person.
+
+use jp_config::{Layer, Resolved, RunMode};
+use jp_turn::{Answerer, Permission, Source, Tool};
+
+use super::{ALL, settings::Settings};
+use crate::{output::quoted, workspace::Context};
+
+/// Gives a tool its permission; returns what the person agrees to with the first call that they allow, if they have not yet.
+pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) -> Option<String> {
+    let name = tool.name.clone();
+    let settings = Settings::of(&name, config);
+    let wanted = wanted(tool, settings);
+    let gains = wanted == Permission::Unattended && tool.permission != Permission::Unattended;
+    let runs_unattended = gains && is_workspaces(settings);
+    let answers = answers(tool, settings);
+    tool.permission = wanted;
+    if context.global.yes && wanted == Permission::Ask {
+        tool.permission = Permission::Unattended;
+    }
+    if !runs_unattended && answers.is_empty() {
+        return None;
+    }
+    let text = text(tool, runs_unattended, &answers);
+    if context.global.yes || context.workspace.trust().contains(&text) {
+        return None;
+    }
+    if runs_unattended {
+        tool.permission = Permission::Ask;
+    }
+    for (id, _) in answers {
+        tool.questions.insert(id, Answerer::User);
+    }
+    Some(text)
+}
+
+/// Returns what the configuration says; jp's own readers run unattended unless something is said of them by name.
+fn wanted(tool: &Tool, settings: Settings<'_>) -> Permission {
+    let all = settings.all.and_then(|all| all.run);
+    let is_denied_by_person =
+        all == Some(RunMode::Deny) && !Settings::of(ALL, settings.config).is_workspaces(&["run"]);
+    match settings.own.and_then(|own| own.run) {
+        Some(_) if is_denied_by_person && settings.is_workspaces(&["run"]) => Permission::Deny,
+        Some(run) => permission(run),
+        None if tool.permission == Permission::Unattended => Permission::Unattended,
+        None => all.map_or(tool.permission, permission),
+    }
+}
+
+fn permission(run: RunMode) -> Permission {
+    match run {
+        RunMode::Ask => Permission::Ask,
+        RunMode::Unattended => Permission::Unattended,
+        RunMode::Deny => Permission::Deny,
+    }
+}
+
+/// Returns whether the workspace has a part in what would run unattended. What the person says for this command or in their
+/// environment is about this workspace; what their own configuration says was said before they knew it.
+fn is_workspaces(settings: Settings<'_>) -> bool {
+    let is_own = settings.own.is_some_and(|own| own.run.is_some());
+    let said = if is_own { settings } else { Settings::of(ALL, settings.config) };
+    match said.layer(&["run"]) {
+        Layer::Workspace { .. } => true,
+        Layer::Environment { .. } | Layer::File { .. } | Layer::Argument { .. } | Layer::Flag { .. } => false,
+        Layer::Default | Layer::User { .. } | Layer::Conversation => settings.is_workspaces(&["command"]),
+    }
+}
+
+/// Returns the questions that the workspace has answered in the person's place, and how.
+fn answers(tool: &Tool, settings: Settings<'_>) -> Vec<(String, String)> {
+    let answered = tool.questions.iter().filter_map(|(id, answerer)| {
+        let (field, how) = match answerer {
+            Answerer::Fixed(answer) => ("answer", answer.to_string()),
+            Answerer::Assistant => ("target", "whatever the model says".to_owned()),
+            Answerer::User => return None,
+        };
+        settings.is_workspaces(&["questions", id, field]).then(|| (id.clone(), how))
+    });
+    answered.collect()
+}
+
+/// Says all that is agreed to: where any of it changes, the person is asked again.
+fn text(tool: &Tool, runs_unattended: bool, answers: &[(String, String)]) -> String {
+    let mut text = format!("tool {}", tool.name);
+    if runs_unattended {
+        text += ", unattended";
+    }
+    if let Source::Local(command) = &tool.source {
+        let words: Vec<_> = command.words.iter().map(|word| quoted(word)).collect();
+        text += &format!(": {}", words.join(" "));
+    }
+    for (id, how) in answers {
+        text += &format!("; {id} = {how}");
+    }
+    text
+}

@@ -1,0 +1,196 @@
+//! The person at the terminal: what they type at a prompt, and the terminal itself where a program needs it.
+
+use std::{
+    io,
+    process::{Command, ExitStatus},
+};
+
+use self::input::Input;
+use crate::{
+    error::Failure,
+    interrupt::Interrupt,
+    output::{Output, Tone},
+    workspace::Context,
+};
+
+/// A terminal with somebody at it.
+pub(crate) struct Terminal<'a> {
+    input: Input,
+    output: &'a Output,
+    interrupt: &'a Interrupt,
+}
+
+/// What the person did at a prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Typed {
+    /// They typed a line; its end is not part of it.
+    Line(String),
+    /// They ended the input (Ctrl-D).
+    Nothing,
+    /// They want the command to end (Ctrl-C), or the system does.
+    Interrupted,
+}
+
+impl<'a> Terminal<'a> {
+    /// Finds the terminal; `None` where nobody is there to be asked.
+    ///
+    /// Somebody is where stderr, which prompts go to, is a terminal, and they can answer: on stdin, or where that is
+    /// something else (`git diff | jp q …`), on the terminal that the command was started from.
+    pub(crate) fn open(context: &'a Context<'_>) -> Option<Self> {
+        let environment = context.environment;
+        if !environment.stderr_is_terminal {
+            return None;
+        }
+        let input = Input::open(environment.stdin_is_terminal)?;
+        Some(Self { input, output: context.output, interrupt: context.interrupt() })
+    }
+
+    /// Shows a line.
+    pub(crate) fn tell(&self, tone: Tone, line: &str) {
+        self.output.tell(tone, line);
+    }
+
+    /// Asks for a line. What was typed before it was asked for is not taken for the answer.
+    pub(crate) fn ask(&self, prompt: &str) -> Typed {
+        self.input.forget();
+        self.output.ask(prompt);
+        let typed = self.input.read(self.interrupt.flag());
+        if !matches!(typed, Typed::Line(_)) {
+            // The cursor is still behind the prompt.
+            self.tell(Tone::Plain, "");
+        }
+        typed
+    }
+
+    /// Asks what is answered with yes or no; all but a yes is a no.
+    pub(crate) fn confirm(&self, question: &str) -> Result<bool, Failure> {
+        match self.ask(&format!("{question} [y/N]")) {
+            Typed::Line(line) => Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes")),
+            Typed::Nothing => Ok(false),
+            Typed::Interrupted => Err(Failure::interrupted()),
+        }
+    }
+
+    /// Runs a program that has the terminal until it ends.
+    pub(crate) fn lend(&self, command: &mut Command) -> io::Result<ExitStatus> {
+        self.input.lend(command)?;
+        self.interrupt.lend(|| command.status())
+    }
+}
+
+#[cfg(unix)]
+mod input {
+    use std::{
+        fs::File,
+        io::{self, Read as _},
+        os::fd::AsFd as _,
+        process::Command,
+        sync::atomic::{AtomicBool, Ordering::Acquire},
+    };
+
+    use rustix::{
+        event::{PollFd, PollFlags, Timespec, poll},
+        io::Errno,
+        termios::{QueueSelector, tcflush},
+    };
+
+    use super::Typed;
+
+    /// What the person types on.
+    pub(super) struct Input(File);
+
+    /// How long to wait for input before looking whether there was a signal: 50 ms.
+    const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+    impl Input {
+        pub(super) fn open(stdin_is_terminal: bool) -> Option<Self> {
+            let file = if stdin_is_terminal {
+                io::stdin().as_fd().try_clone_to_owned().map(File::from)
+            } else {
+                File::open("/dev/tty")
+            };
+            file.ok().map(Self)
+        }
+
+        /// Drops what was typed and not yet read.
+        pub(super) fn forget(&self) {
+            // Fails where the terminal is gone; then there is nothing to read either.
+            _ = tcflush(&self.0, QueueSelector::IFlush);
+        }
+
+        /// Reads a line. The terminal edits it and hands it over whole, so nothing has to be put back in order.
+        pub(super) fn read(&self, is_interrupted: &AtomicBool) -> Typed {
+            let mut line = Vec::new();
+            while !line.ends_with(b"\n") {
+                if is_interrupted.load(Acquire) {
+                    return Typed::Interrupted;
+                }
+                match self.piece(&mut line) {
+                    Ok(Some(0)) if line.is_empty() => return Typed::Nothing,
+                    Ok(Some(0)) => break,
+                    Ok(_) => {}
+                    Err(_) => return Typed::Nothing,
+                }
+            }
+            let line = String::from_utf8_lossy(&line);
+            Typed::Line(line.trim_end_matches(['\r', '\n']).to_owned())
+        }
+
+        /// Reads what there is; `None` where there was nothing for a moment.
+        fn piece(&self, line: &mut Vec<u8>) -> io::Result<Option<usize>> {
+            match poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&TICK)) {
+                Ok(0) | Err(Errno::INTR) => return Ok(None),
+                ready => ready?,
+            };
+            let mut piece = [0; 4096];
+            match (&self.0).read(&mut piece) {
+                Ok(count) => {
+                    line.extend_from_slice(&piece[..count]);
+                    Ok(Some(count))
+                }
+                Err(error)
+                    if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) =>
+                {
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            }
+        }
+
+        /// Lets a program read from the terminal, and write to where prompts are.
+        pub(super) fn lend(&self, command: &mut Command) -> io::Result<()> {
+            command.stdin(self.0.try_clone()?).stdout(io::stderr().as_fd().try_clone_to_owned()?);
+            Ok(())
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod input {
+    use std::{io, process::Command, sync::atomic::AtomicBool};
+
+    use super::Typed;
+
+    /// What the person types on: stdin.
+    pub(super) struct Input;
+
+    impl Input {
+        pub(super) fn open(stdin_is_terminal: bool) -> Option<Self> {
+            stdin_is_terminal.then_some(Self)
+        }
+
+        pub(super) fn forget(&self) {}
+
+        pub(super) fn read(&self, _is_interrupted: &AtomicBool) -> Typed {
+            let mut line = String::new();
+            match io::stdin().read_line(&mut line) {
+                Ok(count) if count > 0 => Typed::Line(line.trim_end_matches(['\r', '\n']).to_owned()),
+                _ => Typed::Nothing,
+            }
+        }
+
+        pub(super) fn lend(&self, _command: &mut Command) -> io::Result<()> {
+            Ok(())
+        }
+    }
+}

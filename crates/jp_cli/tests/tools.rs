@@ -1,0 +1,608 @@
+//! Tools: declared, chosen, allowed, run, and their results in the next request.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{fs, sync::Mutex};
+
+use jp_llm::testing::{Reply, Server};
+use jp_resource::Checksum;
+use serde_json::{Value, json};
+use support::{Sandbox, answer, answering, last_request};
+
+/// The person's own configuration.
+const USER: &str = "~/.config/jp/config.toml";
+
+/// Gives each request the next reply, and the last for ever.
+fn playing(replies: Vec<Reply>) -> Server {
+    let next = Mutex::new(0);
+    Server::scripted(move |_, path| match path {
+        "/v1/chat/completions" => {
+            let mut next = next.lock().unwrap();
+            *next += 1;
+            replies[(*next - 1).min(replies.len() - 1)].clone()
+        }
+        _ => Reply::json(404, "{}"),
+    })
+}
+
+/// Calls tools: each has a name and its arguments; their ids count from 1.
+fn calling(calls: &[(&str, Value)]) -> Reply {
+    let call = |(index, (name, arguments)): (usize, &(&str, Value))| {
+        json!({"index": index, "id": format!("call_{}", index + 1),
+            "function": {"name": name, "arguments": arguments.to_string()}})
+    };
+    let calls: Vec<_> = calls.iter().enumerate().map(call).collect();
+    let chunk = json!({"choices": [{"delta": {"tool_calls": calls}}]});
+    let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
+    Reply::stream(&format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"))
+}
+
+/// A person who has these tools, and a model that calls one and then answers `Done.`
+fn calling_once(tools: &str, name: &str, arguments: Value) -> (Server, Sandbox) {
+    let server = playing(vec![calling(&[(name, arguments)]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, tools);
+    (server, sandbox)
+}
+
+/// Returns the results of tools in the last request.
+fn results(server: &Server) -> Vec<String> {
+    let request = last_request(server);
+    let messages = request["messages"].as_array().unwrap().iter();
+    let results = messages.filter(|message| message["role"] == "tool");
+    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Returns the names of the tools in the last request.
+fn offered(server: &Server) -> Vec<String> {
+    let request = last_request(server);
+    let tools = request["tools"].as_array().cloned().unwrap_or_default();
+    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+fn offers(server: &Server, name: &str) -> bool {
+    offered(server).iter().any(|offered| offered == name)
+}
+
+#[test]
+fn output_of_a_program_reaches_the_model() {
+    let (server, sandbox) = calling_once(
+        "[conversation.tools.greet]
+        command = 'scripts/greet --to world'
+        run = 'unattended'
+        summary = 'Greets.'
+        description = 'Only once.'
+        [conversation.tools.greet.parameters.name]
+        type = 'string'
+        required = true
+        summary = 'Whom.'",
+        "greet",
+        json!({"name": "Jean"}),
+    );
+    let script = sandbox.write("scripts/greet", "#!/bin/sh\necho \"hello $2\"\n");
+    make_executable(&script);
+    let run = sandbox.jp(&["q", "--new", "greet"]).succeeded();
+    assert_eq!(run.stdout, "Done.\n");
+    assert!(run.stderr.starts_with("Called greet Jean: 12 B\n"), "{}", run.stderr);
+    assert_eq!(results(&server), ["hello world\n"]);
+    let tools = last_request(&server)["tools"].as_array().unwrap().clone();
+    let function = json!({
+        "name": "greet", "description": "Greets.\n\nOnly once.",
+        "parameters": {
+            "type": "object", "properties": {"name": {"type": "string", "description": "Whom."}},
+            "required": ["name"], "additionalProperties": false,
+        },
+    });
+    assert_eq!(tools.last().unwrap()["function"], function);
+    let kinds: Vec<_> = sandbox.events().iter().map(|event| event["type"].clone()).collect();
+    for kind in ["tool_call_request", "tool_call_response"] {
+        assert_eq!(kinds.iter().filter(|other| **other == kind).count(), 1, "{kinds:?}");
+    }
+    let quiet = sandbox.jp(&["q", "--new", "-q", "greet"]).succeeded();
+    assert_eq!(quiet.stderr, "");
+}
+
+fn make_executable(path: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn conversation_is_printed_with_its_calls() {
+    let (_server, sandbox) = calling_once(
+        "conversation.tools.greet = { command = 'printf hello', run = 'unattended' }",
+        "greet",
+        json!({}),
+    );
+    sandbox.jp(&["q", "--new", "greet"]).succeeded();
+    let path = sandbox.conversation().join("events.json");
+    let inquiry = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "inquiry_request", "id": "call_1.sure",
+        "question": {"id": "sure", "text": "Sure?", "schema": {"type": "boolean"}}});
+    let answer = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "inquiry_response", "id": "call_1.sure", "answer": true});
+    let events = fs::read_to_string(&path).unwrap();
+    let line = events.lines().find(|line| line.contains("tool_call_response")).unwrap();
+    fs::write(&path, events.replace(line, &format!("{inquiry},\n{answer},\n{line}"))).unwrap();
+    let printed = sandbox.jp(&["conversation", "print"]).succeeded().stdout;
+    insta::assert_snapshot!(printed, @r#"
+    ## Turn 1
+
+    greet
+
+    ### Tool call: greet
+
+    ```json
+    {}
+    ```
+
+    ### Question: Sure?
+
+    Answer: `true`
+
+    ### Tool result
+
+    hello
+
+    Done.
+    "#);
+    let document = sandbox.json(&["conversation", "print"]);
+    let kinds: Vec<_> =
+        document["turns"][0]["events"].as_array().unwrap().iter().map(|event| &event["type"]).collect();
+    assert_eq!(
+        kinds,
+        [
+            "chat_request",
+            "tool_call_request",
+            "inquiry_request",
+            "inquiry_response",
+            "tool_call_response",
+            "chat_response"
+        ]
+    );
+}
+
+#[test]
+fn words_before_a_call_end_their_line() {
+    let call = json!({"index": 0, "id": "1", "function": {"name": "nothing", "arguments": "{}"}});
+    let chunk = json!({"choices": [{"delta": {"content": "I look.", "tool_calls": [call]}}]});
+    let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
+    let call = Reply::stream(&format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"));
+    let server = playing(vec![call, answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    assert_eq!(sandbox.jp(&["q", "--new", "x"]).succeeded().stdout, "I look.\nDone.\n");
+}
+
+#[test]
+fn line_of_a_command_is_split_like_a_shells_and_run_without_one() {
+    let (server, sandbox) = calling_once(
+        r#"conversation.tools.say = { command = "printf '%s|' '$HOME *' a\\ b", run = "unattended" }"#,
+        "say",
+        json!({}),
+    );
+    sandbox.jp(&["q", "--new", "say"]).succeeded();
+    assert_eq!(results(&server), ["$HOME *|a b|"]);
+}
+
+#[test]
+fn context_in_a_command_stays_whole() {
+    let line = r#"printf %s "{{context}}""#;
+    let words = [json!(line), json!(["printf", "%s", "{{context}}"])];
+    for command in words {
+        let (server, sandbox) = calling_once(
+            &format!("conversation.tools.say = {{ command = {command}, run = 'unattended' }}"),
+            "say",
+            json!({"a b": "'\"\n"}),
+        );
+        sandbox.write(USER, format!("conversation.tools.say = {{ command = {command}, run = 'unattended', parameters = {{ 'a b' = {{}} }} }}"));
+        sandbox.jp(&["q", "--new", "say"]).succeeded();
+        let context: Value = serde_json::from_str(&results(&server)[0]).unwrap();
+        assert_eq!(context["tool"]["arguments"], json!({"a b": "'\"\n"}));
+        assert_eq!(context["context"]["root"], json!(sandbox.root));
+    }
+}
+
+#[test]
+fn keys_are_kept_from_tools() {
+    let (server, sandbox) = calling_once(
+        "conversation.tools.env = { command = 'env', run = 'unattended' }
+        providers.llm.other.api_key_env = 'MY_OWN'",
+        "env",
+        json!({}),
+    );
+    let mut command = sandbox.command(&["q", "--new", "env"]);
+    for name in ["ANTHROPIC_API_KEY", "MY_OWN", "SOME_API_TOKEN", "AWS_SECRET_KEY", "AN_ACCESS_KEY"] {
+        command.env(name, "s3cret");
+    }
+    command.env("KEYBOARD", "qwerty");
+    support::run(command).succeeded();
+    let environment = results(&server).remove(0);
+    assert!(environment.contains("KEYBOARD=qwerty") && !environment.contains("s3cret"), "{environment}");
+}
+
+#[test]
+fn without_a_terminal_a_call_is_refused_and_the_turn_goes_on() {
+    let tools = "conversation.tools.greet = { command = 'printf hello' }";
+    let (server, sandbox) = calling_once(tools, "greet", json!({}));
+    let run = sandbox.jp(&["q", "--new", "greet"]).succeeded();
+    assert_eq!(run.stdout, "Done.\n");
+    for words in ["warning: the call of `greet` was refused", "--yes", "Called greet: error: "] {
+        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+    }
+    let result = results(&server).remove(0);
+    for words in ["error", "there is no terminal", "`--yes`", "conversation.tools.greet.run"] {
+        assert!(result.contains(words), "{words:?} is not in {result}");
+    }
+
+    let (server, sandbox) = calling_once(tools, "greet", json!({}));
+    sandbox.jp(&["q", "--new", "--yes", "greet"]).succeeded();
+    assert_eq!(results(&server), ["hello"]);
+}
+
+#[test]
+fn denied_tool_never_runs() {
+    for tools in [
+        "conversation.tools.make = { command = 'touch made', run = 'deny' }",
+        "conversation.tools = { make = { command = 'touch made' }, '*' = { run = 'deny' } }",
+    ] {
+        let (server, sandbox) = calling_once(tools, "make", json!({}));
+        sandbox.jp(&["q", "--new", "--yes", "make"]).succeeded();
+        assert!(results(&server)[0].contains("configuration denies it"), "{:?}", results(&server));
+        assert!(!sandbox.path("made").exists());
+    }
+}
+
+#[test]
+fn settings_of_all_tools_are_those_of_each_that_says_nothing() {
+    let tools = "[conversation.tools.'*']
+        run = 'unattended'
+        max_output_bytes = '10KB'
+        [conversation.tools.one]
+        command = 'printf one'
+        [conversation.tools.two]
+        command = 'printf two'
+        run = 'ask'";
+    let server = playing(vec![calling(&[("one", json!({})), ("two", json!({}))]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, tools);
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let results = results(&server);
+    assert!(results[0] == "one" && results[1].contains("refused"), "{results:?}");
+}
+
+#[test]
+fn readers_run_unasked_whatever_is_said_of_all_tools() {
+    let uri = format!("jp://blob/{}", Checksum::of(b"none"));
+    let tools = "conversation.tools.'*'.run = 'deny'";
+    let (server, sandbox) = calling_once(tools, "read_more", json!({"uri": uri}));
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let result = results(&server).remove(0);
+    assert!(result.contains(&uri) && !result.contains("den"), "{result}");
+    let (server, sandbox) =
+        calling_once("conversation.tools.read_more.run = 'deny'", "read_more", json!({"uri": uri}));
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(results(&server)[0].contains("configuration denies it"), "{:?}", results(&server));
+}
+
+#[test]
+fn model_is_told_of_tools_that_there_are_not_or_that_are_off() {
+    let server = playing(vec![calling(&[("nothing", json!({})), ("greet", json!({}))]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, "conversation.tools.greet = { command = 'printf hello', enable = false }");
+    sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
+    let results = results(&server);
+    assert!(results[0].contains("There is no tool `nothing`"), "{results:?}");
+    assert!(results[1].contains("`greet` is switched off"), "{results:?}");
+}
+
+#[test]
+fn only_what_reads_is_on_by_default() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let offered = offered(&server);
+    assert!(offered.contains(&"read_more".to_owned()), "{offered:?}");
+    for writer in ["create_file", "edit_file", "move_file", "delete_file", "run_command", "shell"] {
+        assert!(!offered.contains(&writer.to_owned()), "{offered:?}");
+    }
+}
+
+#[test]
+fn tools_are_offered_in_one_order_and_by_name() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, "conversation.tools = { b = { command = 'b' }, a = { command = 'a' } }");
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let offered = offered(&server);
+    assert_eq!(offered[offered.len() - 2..], ["a", "b"]);
+}
+
+#[test]
+fn chosen_tools_stay_chosen_in_their_conversation() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox
+        .write(USER, "conversation.tools = { a = { command = 'a' }, b = { command = 'b', enable = false } }");
+    let tools = |arguments: &[&str]| {
+        sandbox.jp(arguments).succeeded();
+        last_request(&server)["tools"].to_string()
+    };
+    let untouched = tools(&["q", "--new", "x"]);
+    assert!(offers(&server, "a") && !offers(&server, "b"));
+    let chosen = tools(&["q", "--new", "-t", "b", "-T=a", "x"]);
+    assert!(!offers(&server, "a") && offers(&server, "b") && offers(&server, "read_more"));
+    assert_eq!(tools(&["q", "again"]), chosen);
+
+    assert_eq!(tools(&["q", "--no-tool", "no", "tools"]), "null");
+    assert_eq!(support::last_message(&server), "no tools");
+    assert_eq!(tools(&["q", "again"]), "null");
+    tools(&["q", "-T", "--tool", "a", "only one"]);
+    assert_eq!(offered(&server), ["a"]);
+    assert_eq!(tools(&["q", "--new", "x"]), untouched);
+}
+
+#[test]
+fn message_after_the_flag_is_no_name() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "-T", "read_more"]).succeeded();
+    assert_eq!(support::last_message(&server), "read_more");
+    assert_eq!(offered(&server), Vec::<String>::new());
+}
+
+#[test]
+fn unknown_tool_is_a_mistake_of_usage_that_stores_nothing() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let run = sandbox.jp(&["q", "--new", "-t", "red_more", "x"]);
+    run.failed(2, &["there is no tool `red_more`", "hint: did you mean `read_more`?", "hint: there are: "]);
+    sandbox.jp(&["q", "--new", "-T=elsewhere", "x"]).failed(2, &["there is no tool `elsewhere`"]);
+    let both = sandbox.jp(&["q", "--new", "-T=read_more", "-t", "read_more", "x"]);
+    both.failed(2, &["--tool and --no-tool both name `read_more`"]);
+    assert_eq!(server.received().len(), 0);
+    assert!(!sandbox.path(".jp/conversations").exists());
+}
+
+#[test]
+fn two_calls_run_at_once_and_are_answered_in_their_order() {
+    let server = playing(vec![calling(&[("first", json!({})), ("second", json!({}))]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(
+        USER,
+        r#"[conversation.tools]
+        first = { command = ["sh", "-c", "until [ -e made ]; do sleep 0.01; done; echo 1"], run = "unattended" }
+        second = { command = ["sh", "-c", "touch made; echo 2"], run = "unattended" }"#,
+    );
+    let document = sandbox.json(&["q", "--new", "both"]);
+    assert_eq!(results(&server), ["1\n", "2\n"]);
+    let call = |id: &str, tool: &str| json!({"id": id, "tool": tool, "arguments": {}, "is_error": false});
+    assert_eq!(document["calls"], json!([call("call_1", "first"), call("call_2", "second")]));
+    assert_eq!(document["answer"], "Done.");
+}
+
+#[test]
+fn document_says_which_calls_failed() {
+    let (_server, sandbox) = calling_once("", "nothing", json!({"a": 1}));
+    let document = sandbox.json(&["q", "--new", "x"]);
+    let call = json!({"id": "call_1", "tool": "nothing", "arguments": {"a": 1}, "is_error": true});
+    assert_eq!(document["calls"], json!([call]));
+}
+
+#[test]
+fn calls_that_share_an_id_are_told_apart() {
+    let ok = || calling(&[("ok", json!({}))]);
+    let server =
+        playing(vec![calling(&[("nothing", json!({}))]), ok(), answer("Done."), ok(), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, "conversation.tools.ok = { command = 'true', run = 'unattended' }");
+    let failed = |document: &Value| {
+        let calls = document["calls"].as_array().unwrap().iter();
+        calls.map(|call| call["is_error"].as_bool().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(failed(&sandbox.json(&["q", "--new", "x"])), [true, false]);
+    assert_eq!(failed(&sandbox.json(&["q", "again"])), [false]);
+}
+
+#[test]
+fn explain_lists_the_tools_and_what_they_cost() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, "conversation.tools.greet = { command = 'printf hello', summary = 'Greets.' }");
+    let arguments = ["q", "--new", "--explain", "-T", "-t", "greet", "x"];
+    let shown = sandbox.jp(&arguments).succeeded().stdout;
+    assert!(shown.contains("tools: greet, about 21 tokens more\n"), "{shown}");
+    let document = sandbox.json(&arguments);
+    assert_eq!(document["tools"], json!([{"name": "greet", "bytes": 82, "tokens": 21}]));
+    assert_eq!(document["request"]["tools"][0]["function"]["name"], "greet");
+    let without = sandbox.jp(&["q", "--new", "--explain", "-T", "x"]).succeeded().stdout;
+    assert!(!without.contains("tools:"), "{without}");
+}
+
+/// A person in a workspace that declares tools itself.
+fn in_workspace(tools: &str, name: &str) -> (Server, Sandbox) {
+    let server = playing(vec![calling(&[(name, json!({}))]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    sandbox.write(".jp/config.toml", format!("{tools}{config}"));
+    (server, sandbox)
+}
+
+/// Lets the person have agreed to this.
+fn agree(sandbox: &Sandbox, text: &str) {
+    let [data, cache] = [".local/share/jp", ".cache/jp"].map(|path| sandbox.home.join(path));
+    jp_storage::Workspace::open(&sandbox.root, &data, &cache).unwrap().trust().add([text]).unwrap();
+}
+
+#[test]
+fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
+    let tools = "[conversation.tools.greet]\ncommand = 'printf hello'\nrun = 'unattended'\n";
+    let (server, sandbox) = in_workspace(tools, "greet");
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(results(&server)[0].contains("refused"), "{:?}", results(&server));
+    let words =
+        ["warning: the tool `greet` asks, whatever .jp/config.toml says", "-c conversation.tools.greet"];
+    assert!(words.iter().all(|words| run.stderr.contains(words)), "{}", run.stderr);
+
+    let ran = |arguments: &[&str], tools: &str| {
+        let (server, sandbox) = in_workspace(tools, "greet");
+        agree(&sandbox, "tool greet, unattended: printf hello");
+        let run = sandbox.jp(&[&["q", "--new", "x"], arguments].concat()).succeeded();
+        let result = results(&server).remove(0);
+        assert_eq!(run.stderr.contains("whatever"), result.contains("refused"), "{}", run.stderr);
+        result
+    };
+    assert_eq!(ran(&[], tools), "hello");
+    let changed = tools.replace("hello", "hullo");
+    assert!(ran(&[], &changed).contains("refused"));
+    assert_eq!(ran(&["-c", "conversation.tools.greet.run=unattended"], &changed), "hullo");
+    assert_eq!(ran(&["--yes"], &changed), "hullo");
+}
+
+#[test]
+fn persons_word_on_a_tool_is_not_about_a_command_of_the_workspaces() {
+    let (server, sandbox) = in_workspace("conversation.tools.greet.command = 'printf hello'\n", "greet");
+    sandbox.write(USER, "conversation.tools.greet.run = 'unattended'");
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(results(&server)[0].contains("refused"), "{:?}", results(&server));
+}
+
+#[test]
+fn workspace_gives_no_leave_that_the_person_denied() {
+    let tools = "conversation.tools.greet = { command = 'printf hello', run = 'ask' }\n";
+    let (server, sandbox) = in_workspace(tools, "greet");
+    sandbox.write(USER, "conversation.tools.'*'.run = 'deny'");
+    sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
+    assert!(results(&server)[0].contains("configuration denies it"), "{:?}", results(&server));
+}
+
+#[test]
+fn workspace_gives_no_answers_in_the_persons_place_before_they_agree() {
+    let question = r#"{"content": [{"type": "question", "question": {"id": "sure", "text": "Sure?", "schema": {"type": "boolean"}}}]}"#;
+    for (setting, agreed) in [("answer = true", "true"), ("target = 'assistant'", "whatever the model says")]
+    {
+        let tools = format!(
+            "[conversation.tools.ask]\ncommand = ['printf', '%s', '{question}']\nquestions.sure.{setting}\n"
+        );
+        let asked = |agreed: Option<&str>| {
+            let (server, sandbox) = in_workspace(&tools, "ask");
+            agreed.into_iter().for_each(|text| agree(&sandbox, text));
+            let run = ["q", "--new", "-c", "conversation.tools.ask.run=unattended", "x"];
+            sandbox.jp(&run).succeeded();
+            results(&server).remove(0)
+        };
+        assert!(asked(None).contains("there is no terminal to ask"), "{}", asked(None));
+        let text = format!("tool ask: printf %s '{question}'; sure = {agreed}");
+        assert!(!asked(Some(&text)).contains("terminal"), "{}", asked(Some(&text)));
+    }
+}
+
+#[test]
+fn history_says_of_tools_which_are_on_and_no_more() {
+    let (server, sandbox) = calling_once(
+        "conversation.tools = { a = { command = 'printf a' }, b = { command = 'printf b' } }",
+        "a",
+        json!({}),
+    );
+    sandbox.jp(&["q", "--new", "-T", "x"]).succeeded();
+    let path = sandbox.conversation().join("events.json");
+    let events = fs::read_to_string(&path).unwrap();
+    let delta = json!({"conversation": {
+        "read_only_paths": ["none"],
+        "tools": {
+            "*": {"run": "unattended", "enable": true},
+            "a": {"enable": true, "run": "unattended", "command": "printf evil"},
+            "gone": {"enable": true},
+            "forged": {"enable": true, "command": "printf evil"},
+        },
+    }});
+    let event = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
+    fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
+    let shown = sandbox.jp(&["config", "show", "conversation"]).succeeded().stdout;
+    for words in ["evil", "conversation.tools.'*'", "none", "\"unattended\""] {
+        assert!(!shown.contains(words), "{words:?} is in {shown}");
+    }
+    sandbox.jp(&["q", "-t", "a", "x"]).succeeded();
+    assert_eq!(offered(&server), ["a"]);
+}
+
+#[test]
+fn what_cant_be_offered_is_found_before_anything_happens() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let long = format!("'{}' = {{ command = 'a' }}", "x".repeat(65));
+    for (tool, words) in [
+        ("x = {}", "conversation.tools.x in ~/.config/jp/config.toml has no command, and is no tool of"),
+        ("x = { command = '' }", "conversation.tools.x.command in ~/.config/jp/config.toml is empty"),
+        ("x = { command = '  ' }", "conversation.tools.x.command in ~/.config/jp/config.toml is empty"),
+        ("x = { command = [''] }", "conversation.tools.x.command in ~/.config/jp/config.toml is empty"),
+        ("x = { command = \"a 'b\" }", "has a quotation mark that is not closed"),
+        ("'a b' = { command = 'a' }", "conversation.tools.'a b' in"),
+        ("'é' = { command = 'a' }", "declares a tool whose name providers refuse"),
+        (&*long, "declares a tool whose name providers refuse"),
+        ("read_more = { command = 'a' }", "conversation.tools.read_more.command in"),
+        ("read_more = { source = 'local' }", "declares a tool that jp has itself: `read_more`"),
+        ("read_more = { summary = 'Reads.' }", "has no effect: `read_more` is a tool of jp's own"),
+        ("x = { source = 'builtin' }", "conversation.tools.x.source in"),
+        ("x = { source = 'elsewhere' }", "names nothing that tools are from: `elsewhere`"),
+        ("x = { command = 'a', parameters = { n = 1 } }", "conversation.tools.x.parameters.n in"),
+        ("x = { command = 'a', parameters = { n = { type = 'text' } } }", "is no JSON Schema: at "),
+        ("x = { command = 'a', keep = true }", "conversation.tools.x.keep in"),
+        ("x = { command = 'a', stateful = true, actions = [] }", "leaves nothing"),
+        ("x = { command = 'a', timeout_secs = 0 }", "conversation.tools.x.timeout_secs in"),
+        ("'*' = { command = 'a' }", "conversation.tools.'*'.command in"),
+        ("'*' = { timeout_secs = 0 }", "conversation.tools.'*'.timeout_secs in"),
+    ] {
+        sandbox.write(USER, format!("[conversation.tools]\n{tool}\n"));
+        sandbox.jp(&["q", "--new", "x"]).failed(1, &[words]);
+        sandbox.jp(&["q", "--new", "--explain", "x"]).failed(1, &[words]);
+    }
+    fs::remove_file(sandbox.path(USER)).unwrap();
+    sandbox.jp(&["q", "--new", "-c", "conversation.tools.x.run=deny", "x"]).failed(2, &["tools.x in `-c"]);
+    assert_eq!(server.received().len(), 0);
+    assert!(!sandbox.path(".jp/conversations").exists());
+}
+
+/// Returns the blocks of the documentation that are in a language.
+fn documented(language: &str) -> Vec<String> {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools.md");
+    let text = fs::read_to_string(page).unwrap();
+    let begin = format!("```{language}\n");
+    let blocks = text.split(&begin).skip(1);
+    blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn tools_of_the_documentation_run() {
+    let config: String = documented("toml").into_iter().filter(|block| block.contains("scripts/")).collect();
+    let scripts = [documented("bash").remove(0), documented("python").remove(0)];
+    let arguments = json!({"name": "a.md"});
+    let server = playing(vec![calling(&[("todo", json!({})), ("note", arguments)]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, config);
+    sandbox.write("src/main.rs", "// TODO: all of it\n");
+    sandbox.write("notes/a.md", "# A note\n");
+    for script in scripts {
+        let name = script.lines().nth(1).unwrap().split(':').next().unwrap().trim_start_matches("# ");
+        make_executable(&sandbox.write(name, &script));
+    }
+    let run = sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
+    let results = results(&server);
+    assert_eq!(results[0], "src/main.rs:1:// TODO: all of it\n");
+    if run.stderr.contains("python3") {
+        return support::skip("python3 is not installed");
+    }
+    assert!(results[1].contains("# A note") && !results[1].contains("archived"), "{results:?}");
+    assert!(run.stderr.contains("its default is taken: false"), "{}", run.stderr);
+}
+
+#[test]
+fn tool_of_a_server_is_left_out_and_said_so() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, "conversation.tools.notes.source = 'mcp.bear.notes'");
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(run.stderr.contains("warning: the tool `notes` is left out"), "{}", run.stderr);
+    assert!(!offers(&server, "notes"));
+    sandbox.write(USER, "conversation.tools.notes = { source = 'mcp.bear.notes', enable = false }");
+    assert!(!sandbox.jp(&["q", "--new", "x"]).succeeded().stderr.contains("notes"));
+}

@@ -1,0 +1,224 @@
+use serde_json::{Map, Value, json};
+
+/// Makes a document that a person fills in: one that a JSON Schema describes, with its defaults, else empty values.
+///
+/// An object has its properties, the required ones first; of alternatives the first is taken; a list is empty. What can't
+/// be told is `null`. References lead within the schema; where they lead back, and where it gets deep or large, what is
+/// not required is left out. So the document fits the schema in the common cases, and no more than those.
+///
+/// ```
+/// let schema = serde_json::json!({
+///     "type": "object",
+///     "properties": {"draft": {"type": "boolean"}, "title": {"type": "string", "default": "Untitled"}},
+///     "required": ["title"],
+/// });
+/// let template = jp_tool::template(schema.as_object().unwrap());
+/// assert_eq!(template.to_string(), r#"{"title":"Untitled","draft":false}"#);
+/// ```
+#[must_use]
+pub fn template(schema: &Map<String, Value>) -> Value {
+    let root = Value::Object(schema.clone());
+    let mut maker = Maker { root: &root, followed: Vec::new(), left: MAX_VALUES };
+    maker.value(&root, 0).unwrap_or(Value::Null)
+}
+
+/// How deep a template is at most.
+const MAX_DEPTH: usize = 12;
+/// How many values it has at most.
+const MAX_VALUES: usize = 2_000;
+
+struct Maker<'s> {
+    root: &'s Value,
+    /// The references that led to where the maker is.
+    followed: Vec<&'s str>,
+    /// How many values may still be made.
+    left: usize,
+}
+
+impl<'s> Maker<'s> {
+    /// Makes a value; `None` where it would have no end.
+    fn value(&mut self, schema: &'s Value, depth: usize) -> Option<Value> {
+        self.left = self.left.checked_sub(1)?;
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let given = ["default", "const"].iter().find_map(|key| schema.get(key));
+        if let Some(given) = given.or_else(|| schema.pointer("/enum/0")) {
+            return Some(given.clone());
+        }
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            return self.referred(reference, depth);
+        }
+        if schema.get("properties").is_some() {
+            return self.object(schema, depth);
+        }
+        if let Some(all) = schema.get("allOf").and_then(Value::as_array) {
+            return self.all_of(all, depth);
+        }
+        if let Some(first) = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.get(0)) {
+            return self.value(first, depth + 1);
+        }
+        Some(empty(schema))
+    }
+
+    fn referred(&mut self, reference: &'s str, depth: usize) -> Option<Value> {
+        if self.followed.contains(&reference) {
+            return None;
+        }
+        let Some(target) = reference.strip_prefix('#').and_then(|place| self.root.pointer(place)) else {
+            return Some(Value::Null);
+        };
+        self.followed.push(reference);
+        let value = self.value(target, depth + 1);
+        self.followed.pop();
+        value
+    }
+
+    fn object(&mut self, schema: &'s Value, depth: usize) -> Option<Value> {
+        let properties = schema.get("properties").and_then(Value::as_object)?;
+        let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let mut object = Map::new();
+        for name in required.iter().filter_map(Value::as_str) {
+            let value = properties.get(name).map_or(Some(Value::Null), |part| self.value(part, depth + 1));
+            object.insert(name.to_owned(), value?);
+        }
+        for (name, part) in properties {
+            if !object.contains_key(name)
+                && let Some(value) = self.value(part, depth + 1)
+            {
+                object.insert(name.clone(), value);
+            }
+        }
+        Some(Value::Object(object))
+    }
+
+    /// Joins what is made of each where those are objects; else the first counts.
+    fn all_of(&mut self, all: &'s [Value], depth: usize) -> Option<Value> {
+        let mut joined: Option<Value> = None;
+        for part in all {
+            match (&mut joined, self.value(part, depth + 1)?) {
+                (Some(Value::Object(joined)), Value::Object(more)) => joined.extend(more),
+                (Some(_), _) => {}
+                (None, value) => joined = Some(value),
+            }
+        }
+        joined
+    }
+}
+
+/// Returns the empty value of a type, the first where there are several.
+fn empty(schema: &Value) -> Value {
+    let types = schema.get("type");
+    let first = types.and_then(Value::as_str).or_else(|| types?.get(0)?.as_str());
+    match first {
+        Some("object") => json!({}),
+        Some("array") => json!([]),
+        Some("string") => json!(""),
+        Some("boolean") => json!(false),
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| json!(0)),
+        _ => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn made(schema: Value) -> String {
+        template(schema.as_object().unwrap()).to_string()
+    }
+
+    #[test]
+    fn object_has_required_properties_first_then_the_others() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "note": {"type": ["string", "null"]},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "size": {"enum": ["small", "large"]},
+                "kind": {"const": "branch"},
+                "author": {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer", "minimum": 1}}},
+                "share": {"type": "number"},
+                "draft": {"type": "boolean", "default": true},
+                "owner": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "any": {},
+            },
+            "required": ["size", "draft", "extra"],
+        });
+        assert_eq!(
+            made(schema),
+            r#"{"size":"small","draft":true,"extra":null,"note":"","tags":[],"kind":"branch","author":{"name":"","age":1},"share":0,"owner":"","any":null}"#
+        );
+    }
+
+    #[test]
+    fn references_are_followed_until_they_lead_back() {
+        let node = json!({"type": "object", "properties": {"name": {"type": "string"}, "next": {"$ref": "#/$defs/node"}}, "required": ["name"]});
+        let schema = json!({"$ref": "#/$defs/node", "$defs": {"node": node}});
+        assert_eq!(made(schema), r#"{"name":""}"#);
+        assert_eq!(made(json!({"$ref": "#"})), "null");
+        assert_eq!(
+            made(json!({"properties": {"a": {"$ref": "https://example.com/a.json"}}})),
+            r#"{"a":null}"#
+        );
+    }
+
+    #[test]
+    fn parts_that_all_hold_are_joined() {
+        let part = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}});
+        assert_eq!(made(json!({"allOf": [part("a"), part("b")]})), r#"{"a":"","b":""}"#);
+    }
+
+    #[test]
+    fn what_is_no_object_is_its_empty_value() {
+        for (schema, expected) in [
+            (json!({}), "null"),
+            (json!({"type": "integer"}), "0"),
+            (json!({"type": "array", "items": {"type": "integer"}}), "[]"),
+            (json!({"type": "object"}), "{}"),
+            (json!({"type": "array", "default": ["a"]}), r#"["a"]"#),
+        ] {
+            assert_eq!(made(schema.clone()), expected, "{schema}");
+        }
+    }
+
+    #[test]
+    fn schema_that_doubles_at_each_step_gives_a_document_of_some_size() {
+        let doubled = |step: usize| {
+            let next = json!({"$ref": format!("#/$defs/{}", step + 1)});
+            json!({"properties": {"a": next, "b": next}})
+        };
+        let steps: Map<String, Value> = (0..40).map(|step| (step.to_string(), doubled(step))).collect();
+        assert!(made(json!({"$ref": "#/$defs/0", "$defs": steps})).len() < 20_000);
+    }
+
+    fn any_schema() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            prop::sample::select(vec!["object", "array", "string", "x"])
+                .prop_map(|kind| json!({"type": kind})),
+            prop::sample::select(vec!["#", "#/properties/a", "#/allOf/0", "#a"])
+                .prop_map(|to| json!({"$ref": to})),
+            Just(json!(true)),
+            Just(json!({"enum": []})),
+        ];
+        leaf.prop_recursive(4, 24, 3, |inner| {
+            let key = prop::sample::select(vec!["allOf", "anyOf", "oneOf", "required", "enum"]);
+            prop_oneof![
+                (key, prop::collection::vec(inner.clone(), 0..3)).prop_map(|(key, all)| json!({key: all})),
+                (inner.clone(), inner)
+                    .prop_map(|(a, b)| json!({"properties": {"a": a, "b": b}, "required": ["a"]})),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_schema_panics(schema in any_schema()) {
+            if let Some(schema) = schema.as_object() {
+                prop_assert!(template(schema).to_string().len() < 100_000);
+            }
+        }
+    }
+}
