@@ -4,24 +4,11 @@
 
 mod support;
 
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{fs, process::Stdio};
 
 use jp_llm::testing::{Reply, Server};
-use support::{Sandbox, answer};
-
-const CALL: &str = concat!(
-    r#"data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"1","function":{"name":"look","arguments":"{}"}}]}}]}"#,
-    "\n\ndata: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n"
-);
-
-/// Answers what is asked of the model, one after the other; knows nothing else.
-fn server(replies: Vec<Reply>) -> Server {
-    let count = AtomicUsize::new(0);
-    Server::scripted(move |_, path| match path {
-        "/v1/chat/completions" => replies[count.fetch_add(1, Relaxed).min(replies.len() - 1)].clone(),
-        _ => Reply::json(404, "{}"),
-    })
-}
+use serde_json::{Value, json};
+use support::{Sandbox, answer, calling, playing, results};
 
 /// Returns the bodies of the requests to the model.
 fn bodies(server: &Server) -> Vec<Vec<u8>> {
@@ -35,7 +22,11 @@ fn count(sandbox: &Sandbox, kind: &str) -> usize {
 
 #[test]
 fn turn_goes_on_from_its_results_after_a_round_that_failed() {
-    let server = server(vec![Reply::stream(CALL), Reply::json(400, r#"{"error":"no"}"#), answer("Done.")]);
+    let server = playing(vec![
+        calling(&[("look", json!({}))]),
+        Reply::json(400, r#"{"error":"no"}"#),
+        answer("Done."),
+    ]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.jp(&["query", "Look."]).failed(1, &["400"]);
     assert_eq!([count(&sandbox, "tool_call_request"), count(&sandbox, "tool_call_response")], [1, 1]);
@@ -49,9 +40,142 @@ fn turn_goes_on_from_its_results_after_a_round_that_failed() {
 #[test]
 fn server_that_refuses_tools_is_told_of_with_what_to_do() {
     let refused = Reply::json(400, r#"{"error":"registry.ollama.ai/library/m does not support tools"}"#);
-    let server = server(vec![refused]);
+    let server = playing(vec![refused]);
     let sandbox = Sandbox::new().with_server(&server);
     let hints =
         ["llamacpp/m takes no tools", "`jp query -T`", "providers.llm.llamacpp.models.\"m\".tools = false"];
     sandbox.jp(&["query", "Look."]).failed(1, &hints);
+}
+
+/// Returns the messages of each request to the model.
+fn messages(server: &Server) -> Vec<Vec<Value>> {
+    let messages = |body: Vec<u8>| serde_json::from_slice::<Value>(&body).unwrap()["messages"].take();
+    bodies(server).into_iter().map(|body| messages(body).as_array().unwrap().clone()).collect()
+}
+
+#[test]
+fn model_answers_the_question_of_a_tool_with_the_conversation_before_it() {
+    let asks = "case $(cat) in
+        *'\"answers\":{}'*) echo '{\"content\": [
+            {\"type\": \"text\", \"text\": \"Two files would change.\"},
+            {\"type\": \"question\", \"question\": {\"id\": \"sure\", \"text\": \"Apply?\", \"schema\": {\"type\": \"boolean\"}}}]}';;
+        *'\"sure\":true'*) echo applied;;
+        esac";
+    let server = playing(vec![
+        calling(&[("change", json!({})), ("other", json!({}))]),
+        answer(r#"{"sure": true}"#),
+        answer("Done."),
+    ]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("change.sh", asks);
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[conversation.tools.change]\ncommand = 'sh change.sh'\nrun = 'unattended'\n\
+         questions.sure.target = 'assistant'\n[conversation.tools.other]\ncommand = 'printf other'\nrun = 'unattended'\n",
+    );
+    let run = sandbox.jp(&["query", "Change it."]).succeeded();
+    assert_eq!(run.stdout, "Done.\n");
+    let mut results = results(&server);
+    results.sort();
+    assert_eq!(results, ["applied\n", "other"]);
+
+    let requests = messages(&server);
+    let [first, inquiry, last] = &requests[..] else { panic!("{} requests", requests.len()) };
+    assert_eq!(inquiry[..first.len()], first[..]);
+    let text = |message: &Value| message["content"].to_string();
+    assert!(inquiry[first.len()..].iter().any(|message| text(message).contains("Two files would change.")));
+    assert!(text(inquiry.last().unwrap()).contains("Apply?"), "{inquiry:?}");
+    assert!(!last.iter().any(|message| text(message).contains("Apply?")), "{last:?}");
+    let tools = |body: &[u8]| serde_json::from_slice::<Value>(body).unwrap()["tools"].take();
+    assert!(bodies(&server).windows(2).all(|pair| tools(&pair[0]) == tools(&pair[1])));
+
+    let events = sandbox.events();
+    let find = |kind: &str| events.iter().find(|event| event["type"] == kind).unwrap();
+    assert_eq!(find("inquiry_request")["source"]["target"], "assistant");
+    assert_eq!(find("inquiry_response")["answer"], true);
+    // The model was asked three times, and each time cost something.
+    assert_eq!([count(&sandbox, "usage"), count(&sandbox, "chat_response")], [2, 1]);
+}
+
+#[test]
+fn interrupted_tool_ends_with_what_it_started_and_the_turn_goes_on_later() {
+    let calls = [("wait", json!({})), ("quick", json!({}))];
+    let server = playing(vec![calling(&calls), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("wait.sh", "sleep 1000 & echo $! > pid; echo begun; wait");
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[conversation.tools.wait]\ncommand = 'sh wait.sh'\nrun = 'unattended'\n\
+         [conversation.tools.quick]\ncommand = 'printf quick'\nrun = 'unattended'\n",
+    );
+    let mut command = sandbox.command(&["query", "Wait."]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = wait_for(|| fs::read_to_string(sandbox.path("pid")).ok()?.trim().parse::<i32>().ok());
+    wait_for(|| (count(&sandbox, "tool_call_response") == 1).then_some(()));
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let sleeper = rustix::process::Pid::from_raw(pid).unwrap();
+    wait_for(|| rustix::process::test_kill_process(sleeper).is_err().then_some(()));
+
+    let events = sandbox.events();
+    let responses = events.iter().filter(|event| event["type"] == "tool_call_response");
+    let texts: Vec<_> = responses.map(|event| event["content"].to_string()).collect();
+    assert_eq!(texts.len(), 2);
+    assert!(
+        texts[0].contains("quick") && texts[1].contains("begun") && texts[1].contains("interrupted"),
+        "{texts:?}"
+    );
+    assert_eq!(sandbox.jp(&["query"]).succeeded().stdout, "Done.\n");
+    assert_eq!(results(&server).len(), 2);
+}
+
+/// Waits until there is what is looked for.
+fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    loop {
+        match look() {
+            Some(found) => return found,
+            None => assert!(std::time::Instant::now() < until, "it does not come"),
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn stateful_tool_and_the_shell_keep_their_state_between_calls() {
+    let spawn = |handle: &str| json!({"action": "spawn", "handle": handle});
+    let server = playing(vec![
+        calling(&[("counter", spawn("c")), ("shell", spawn("s"))]),
+        calling(&[
+            ("counter", json!({"action": "apply", "handle": "c", "input": {}})),
+            ("shell", json!({"action": "apply", "handle": "s", "input": {"text": "cd docs && X=kept"}})),
+        ]),
+        calling(&[
+            ("counter", json!({"action": "abort", "handle": "c"})),
+            ("shell", json!({"action": "apply", "handle": "s", "input": {"text": "pwd; echo $X"}})),
+        ]),
+        answer("Done."),
+    ]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("docs/a.md", "");
+    sandbox.write(
+        "counter.sh",
+        "n=0\nwhile read -r line; do n=$((n+1))
+         echo \"{\\\"content\\\":[{\\\"type\\\":\\\"text\\\",\\\"text\\\":\\\"$n\\\"}],\\\"_meta\\\":{\\\"computer.jp/status\\\":\\\"running\\\"}}\"\ndone\n",
+    );
+    let tool = "[conversation.tools.counter]\ncommand = 'sh counter.sh'\nstateful = true\n";
+    sandbox.write("~/.config/jp/config.toml", tool);
+    let run = sandbox.jp(&["query", "--yes", "-t", "shell", "Count."]).succeeded();
+    assert_eq!(run.stdout, "Done.\n");
+    let results = results(&server);
+    let has = |index: usize, words: &[&str]| {
+        words
+            .iter()
+            .for_each(|words| assert!(results[index].contains(words), "{words:?} is not in {results:?}"));
+    };
+    has(0, &["1", "Status of \"c\": running."]);
+    has(2, &["2", "Status of \"c\": running."]);
+    has(4, &["3", "Status of \"c\": stopped."]);
+    has(5, &["/docs\n", "kept", "Status of \"s\": running."]);
 }

@@ -4,40 +4,15 @@
 
 mod support;
 
-use std::{fs, sync::Mutex};
+use std::fs;
 
 use jp_llm::testing::{Reply, Server};
 use jp_resource::Checksum;
 use serde_json::{Value, json};
-use support::{Sandbox, answer, answering, last_request};
+use support::{Sandbox, answer, answering, calling, last_request, playing, results};
 
 /// The person's own configuration.
 const USER: &str = "~/.config/jp/config.toml";
-
-/// Gives each request the next reply, and the last for ever.
-fn playing(replies: Vec<Reply>) -> Server {
-    let next = Mutex::new(0);
-    Server::scripted(move |_, path| match path {
-        "/v1/chat/completions" => {
-            let mut next = next.lock().unwrap();
-            *next += 1;
-            replies[(*next - 1).min(replies.len() - 1)].clone()
-        }
-        _ => Reply::json(404, "{}"),
-    })
-}
-
-/// Calls tools: each has a name and its arguments; their ids count from 1.
-fn calling(calls: &[(&str, Value)]) -> Reply {
-    let call = |(index, (name, arguments)): (usize, &(&str, Value))| {
-        json!({"index": index, "id": format!("call_{}", index + 1),
-            "function": {"name": name, "arguments": arguments.to_string()}})
-    };
-    let calls: Vec<_> = calls.iter().enumerate().map(call).collect();
-    let chunk = json!({"choices": [{"delta": {"tool_calls": calls}}]});
-    let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
-    Reply::stream(&format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"))
-}
 
 /// A person who has these tools, and a model that calls one and then answers `Done.`
 fn calling_once(tools: &str, name: &str, arguments: Value) -> (Server, Sandbox) {
@@ -45,14 +20,6 @@ fn calling_once(tools: &str, name: &str, arguments: Value) -> (Server, Sandbox) 
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, tools);
     (server, sandbox)
-}
-
-/// Returns the results of tools in the last request.
-fn results(server: &Server) -> Vec<String> {
-    let request = last_request(server);
-    let messages = request["messages"].as_array().unwrap().iter();
-    let results = messages.filter(|message| message["role"] == "tool");
-    results.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Returns the names of the tools in the last request.

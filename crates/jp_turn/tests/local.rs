@@ -223,13 +223,15 @@ fn programs_that_know_nothing_of_jp_are_tools() {
     assert!(failed.error().contains("mismatched types"), "{}", failed.error());
     assert!(failed.error().ends_with("The tool exited with status 101."));
 
-    for finder in ["fd", "fdfind"] {
-        let found = world
-            .call(tool(&[finder, "--extension", "{{tool.arguments.extension}}"]), json!({"extension": "rs"}));
-        if !found.result().is_error {
-            assert_eq!(found.text(), "src/lib.rs\n");
-        }
-    }
+    // Debian calls it otherwise.
+    let is_there = |name: &&str| std::process::Command::new(name).arg("--version").output().is_ok();
+    let Some(finder) = ["fd", "fdfind"].into_iter().find(is_there) else {
+        println!("skipped in part: there is no fd");
+        return;
+    };
+    let found = world
+        .call(tool(&[finder, "--extension", "{{tool.arguments.extension}}"]), json!({"extension": "rs"}));
+    assert_eq!(found.text(), "src/lib.rs\n");
 }
 
 #[test]
