@@ -82,44 +82,35 @@ impl Answer {
         model: &str,
         host: &mut dyn Host,
     ) -> Vec<ToolCallRequest> {
-        let calls = match incomplete {
-            Some(reason) => {
-                self.cut_off(reason, host);
-                Vec::new()
-            }
-            None => {
-                self.record(host);
-                let calls = self.calls().cloned().collect();
-                self.held.into_iter().for_each(|kind| host.take(TurnEvent::Record(kind)));
-                calls
-            }
+        let calls = if incomplete.is_none() { self.calls().cloned().collect() } else { Vec::new() };
+        let mut rest = match incomplete {
+            Some(reason) => self.cut_off(reason, host),
+            None => self.held.into_iter().chain(self.run.map(EventKind::ChatResponse)).collect(),
         };
-        if let Some(usage) = self.usage {
-            host.take(TurnEvent::Record(EventKind::Usage(Usage { model: model.to_owned(), ..usage })));
+        let usage = self.usage.map(|usage| Usage { model: model.to_owned(), ..usage });
+        rest.extend(usage.map(EventKind::Usage));
+        if !rest.is_empty() {
+            host.take(TurnEvent::Record(rest));
         }
         calls
     }
 
-    /// Records as incomplete what stands last, so that the request counts as unanswered.
+    /// Returns what is left with what stands last as incomplete, so that the request counts as unanswered.
     ///
     /// Calls of an answer that did not end are left out: whoever asks again gets them again.
-    fn cut_off(&mut self, reason: String, host: &mut dyn Host) {
-        let held = std::mem::take(&mut self.held);
-        let has_calls = !held.is_empty();
-        for kind in held {
-            if let EventKind::ToolCallRequest(call) = kind {
-                let notice =
-                    format!("The answer was cut off: its call of the tool `{}` is left out.", call.name);
-                host.take(TurnEvent::Notice(&notice));
-            } else {
-                host.take(TurnEvent::Record(kind));
-            }
+    fn cut_off(&mut self, reason: String, host: &mut dyn Host) -> Vec<EventKind> {
+        let has_calls = !self.held.is_empty();
+        for call in self.calls() {
+            let notice = format!("The answer was cut off: its call of the tool `{}` is left out.", call.name);
+            host.take(TurnEvent::Notice(&notice));
         }
+        let mut rest = std::mem::take(&mut self.held);
+        rest.retain(|kind| !matches!(kind, EventKind::ToolCallRequest(_)));
         if self.run.is_some() || self.has_recorded || has_calls {
             let run = self.run.take().unwrap_or_else(|| ChatResponse::message(""));
-            let run = ChatResponse { incomplete: Some(reason), ..run };
-            host.take(TurnEvent::Record(EventKind::ChatResponse(run)));
+            rest.push(EventKind::ChatResponse(ChatResponse { incomplete: Some(reason), ..run }));
         }
+        rest
     }
 
     /// Appends to the current run, or records it and begins another.
@@ -143,7 +134,7 @@ impl Answer {
             self.has_recorded = true;
             let kind = EventKind::ChatResponse(run);
             match self.held.is_empty() {
-                true => host.take(TurnEvent::Record(kind)),
+                true => host.take(TurnEvent::Record(vec![kind])),
                 false => self.held.push(kind),
             }
         }

@@ -210,8 +210,8 @@ impl Driver<'_, '_> {
             }
             Wish::Infer(_, reply) => _ = reply.send(Err("interrupted".to_owned())),
             Wish::Keep(question, answer) => {
-                self.host.take(TurnEvent::Record(EventKind::InquiryRequest(question)));
-                self.host.take(TurnEvent::Record(EventKind::InquiryResponse(answer)));
+                let kinds = vec![EventKind::InquiryRequest(question), EventKind::InquiryResponse(answer)];
+                self.host.take(TurnEvent::Record(kinds));
             }
             Wish::Blob(checksum, reply) => {
                 _ = reply.send(self.host.blob(&checksum).map_err(|error| error.to_string()));
@@ -237,7 +237,7 @@ impl Driver<'_, '_> {
             self.is_done[index] = true;
             self.host.take(TurnEvent::Called { call: &self.calls[index], response: &response });
         }
-        self.host.take(TurnEvent::Record(EventKind::ToolCallResponse(response)));
+        self.host.take(TurnEvent::Record(vec![EventKind::ToolCallResponse(response)]));
     }
 }
 

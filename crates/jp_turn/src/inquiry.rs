@@ -154,7 +154,7 @@ async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Resu
     }
     if let Some(usage) = usage {
         let usage = Usage { model: turn.model.to_owned(), ..usage };
-        host.take(TurnEvent::Record(EventKind::Usage(usage)));
+        host.take(TurnEvent::Record(vec![EventKind::Usage(usage)]));
     }
     Ok(said)
 }

@@ -39,8 +39,8 @@ pub enum TurnEvent<'a> {
     Retry(RetryNotice<'a>),
     /// A sentence that the person should read.
     Notice(&'a str),
-    /// Something complete, to be stored, in this order.
-    Record(EventKind),
+    /// What is complete, to be stored in this order, all of it or nothing; never empty.
+    Record(Vec<EventKind>),
     /// A call needs the person's leave. Where the channel is dropped, nobody is there to give it.
     Permit(PermissionRequest, oneshot::Sender<Decision>),
     /// A tool asks the person something. Where the channel is dropped, nobody is there to answer.

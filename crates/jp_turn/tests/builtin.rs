@@ -25,7 +25,7 @@ struct Agreeing {
 impl Host for Agreeing {
     fn take(&mut self, event: TurnEvent<'_>) {
         match event {
-            TurnEvent::Record(kind) => self.recorded.push(kind),
+            TurnEvent::Record(kinds) => self.recorded.extend(kinds),
             TurnEvent::Permit(request, reply) => {
                 self.asked.push(request);
                 reply.send(Decision::Allow).unwrap();

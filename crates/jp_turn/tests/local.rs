@@ -120,7 +120,12 @@ impl Course {
 impl Host for Course {
     fn take(&mut self, event: TurnEvent<'_>) {
         match event {
-            TurnEvent::Record(EventKind::ToolCallResponse(response)) => self.results.push(response),
+            TurnEvent::Record(kinds) => {
+                self.results.extend(kinds.into_iter().filter_map(|kind| match kind {
+                    EventKind::ToolCallResponse(response) => Some(response),
+                    _ => None,
+                }));
+            }
             TurnEvent::Notice(notice) => self.notices.push(notice.to_owned()),
             TurnEvent::Permit(request, reply) => {
                 self.previews.push((request.preview.title, request.preview.detail));

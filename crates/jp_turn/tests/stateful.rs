@@ -214,8 +214,12 @@ struct Witness {
 impl Host for Witness {
     fn take(&mut self, event: TurnEvent<'_>) {
         match event {
-            TurnEvent::Record(EventKind::ToolCallResponse(response)) => {
-                self.results.insert(response.id.clone(), shown(&response));
+            TurnEvent::Record(kinds) => {
+                for kind in kinds {
+                    if let EventKind::ToolCallResponse(response) = kind {
+                        self.results.insert(response.id.clone(), shown(&response));
+                    }
+                }
             }
             TurnEvent::Permit(request, decision) => {
                 let detail = request.preview.detail.unwrap_or_default();

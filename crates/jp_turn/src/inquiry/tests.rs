@@ -156,7 +156,7 @@ struct Witness {
 impl Host for Witness {
     fn take(&mut self, event: TurnEvent<'_>) {
         self.told.push(match event {
-            TurnEvent::Record(kind) => format!("record {kind:?}").chars().take(13).collect(),
+            TurnEvent::Record(kinds) => format!("record {:?}", kinds[0]).chars().take(13).collect(),
             other => format!("{other:?}"),
         });
     }

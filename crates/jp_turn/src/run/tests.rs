@@ -92,8 +92,8 @@ impl Host for Witness<'_> {
             self.shown.set(self.shown.get() + 1);
         }
         self.course.lines.push(line(&event));
-        if let TurnEvent::Record(kind) = event {
-            self.course.recorded.push(kind);
+        if let TurnEvent::Record(kinds) = event {
+            self.course.recorded.extend(kinds);
         }
     }
 
@@ -115,9 +115,12 @@ fn line(event: &TurnEvent<'_>) -> String {
         TurnEvent::Permit(request, _) => format!("Permit({})", request.preview.title),
         TurnEvent::Ask(question, _) => format!("Ask({})", question.input.text),
         TurnEvent::Called { call, .. } => format!("Called({})", call.id),
-        TurnEvent::Record(kind) => {
-            let event = Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
-            event.to_json().unwrap().replace("{\"timestamp\":\"2026-11-21T12:00:00Z\",", "{")
+        TurnEvent::Record(kinds) => {
+            let json = |kind: &EventKind| {
+                let event = Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
+                event.to_json().unwrap().replace("{\"timestamp\":\"2026-11-21T12:00:00Z\",", "{")
+            };
+            kinds.iter().map(json).collect::<Vec<_>>().join("\n")
         }
     }
 }

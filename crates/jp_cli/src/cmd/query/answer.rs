@@ -207,7 +207,7 @@ impl Host for Keeper<'_> {
                 output.warn(notice);
                 Ok(())
             }
-            TurnEvent::Record(kind) => self.record(kind),
+            TurnEvent::Record(kinds) => self.record(kinds),
             TurnEvent::Permit(request, reply) => self.permit(&request, reply),
             TurnEvent::Ask(question, reply) => {
                 self.make_room().map(|()| answer_with(reply, prompt::answer(&question, self.asked.context)))
@@ -220,6 +220,10 @@ impl Host for Keeper<'_> {
     }
 
     fn body(&mut self, aside: &[EventKind]) -> Result<Body, Box<dyn Error + Send + Sync>> {
+        if let Some(failure) = &self.failure {
+            // What could not be stored is not built upon.
+            return Err(failure.message.clone().into());
+        }
         if let Some(body) = self.prepared.take_if(|_| aside.is_empty()) {
             return Ok(body);
         }
@@ -303,18 +307,22 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    fn record(&mut self, kind: EventKind) -> Result<(), Failure> {
-        let is_the_models = !matches!(kind, EventKind::ToolCallResponse(_));
-        self.kept.extend(is_the_models.then(|| kind.clone()));
-        let event = Event::new(self.asked.context.now(), kind);
-        let Some(writer) = self.writer.take() else {
-            self.asked.stream.push(event);
-            return Ok(());
+    fn record(&mut self, kinds: Vec<EventKind>) -> Result<(), Failure> {
+        let is_the_models = |kind: &&EventKind| !matches!(kind, EventKind::ToolCallResponse(_));
+        self.kept.extend(kinds.iter().filter(is_the_models).cloned());
+        let now = self.asked.context.now();
+        let events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
+        let events = match self.writer.take() {
+            None => events,
+            Some(writer) => {
+                let batch = writer.batch();
+                let events = writer.append(events, batch)?;
+                // Not given back where that failed: what came after it would be an answer with a hole in it.
+                self.writer = Some(writer);
+                events
+            }
         };
-        let batch = writer.batch();
-        writer.append(vec![event], batch)?.into_iter().for_each(|event| self.asked.stream.push(event));
-        // Not given back where that failed: what came after it would be an answer with a hole in it.
-        self.writer = Some(writer);
+        events.into_iter().for_each(|event| self.asked.stream.push(event));
         Ok(())
     }
 
