@@ -130,6 +130,48 @@ fn interrupted_tool_ends_with_what_it_started_and_the_turn_goes_on_later() {
     assert_eq!(results(&server).len(), 2);
 }
 
+#[test]
+fn calls_that_wait_for_others_do_not_begin_after_ctrl_c() {
+    let mut calls = vec![("wait", json!({})); 8];
+    calls.extend([("leave", json!({})), ("create_file", json!({"path": "created", "content": "x"}))]);
+    let server = playing(vec![calling(&calls), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[conversation.tools.wait]\ncommand = 'sh -c \"echo >> begun; sleep 1000\"'\n\
+         [conversation.tools.leave]\ncommand = 'touch left'\n",
+    );
+    let mut command = sandbox.command(&["query", "--yes", "-t", "create_file", "Wait."]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for(|| {
+        let begun = fs::read_to_string(sandbox.path("begun")).unwrap_or_default();
+        (begun.lines().count() == 8).then_some(())
+    });
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(count(&sandbox, "tool_call_response"), 10);
+    assert!(!sandbox.path("left").exists() && !sandbox.path("created").exists());
+}
+
+#[test]
+fn long_result_is_read_on_where_nothing_is_stored() {
+    let checksum = jp_resource::Checksum::of("word\n".repeat(200).as_bytes());
+    let more = json!({"uri": format!("jp://blob/{checksum}"), "offset": 900});
+    let server =
+        playing(vec![calling(&[("long", json!({}))]), calling(&[("read_more", more)]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[conversation.tools.long]\ncommand = 'sh -c \"for i in $(seq 200); do echo word; done\"'\n\
+         run = 'unattended'\nmax_output_bytes = 500\n",
+    );
+    sandbox.jp(&["query", "--no-persist", "Read."]).succeeded();
+    let results = results(&server);
+    assert!(results[0].contains(&checksum.to_string()), "{results:?}");
+    assert!(results[1].starts_with(&"word\n".repeat(20)), "{results:?}");
+}
+
 /// Waits until there is what is looked for.
 fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);

@@ -12,8 +12,8 @@ pub struct PermissionRequest {
     pub preview: Preview,
     /// The arguments, which the person may change.
     pub arguments: Map<String, Value>,
-    /// What is wrong with the arguments as the person changed them.
-    pub fault: Option<String>,
+    /// The arguments as the person changed them, and what is wrong with those: they are not what would run.
+    pub rejected: Option<(Map<String, Value>, String)>,
 }
 
 /// What a call would do, for a person to judge.

@@ -26,7 +26,10 @@ pub(crate) type Act<'a> = Box<dyn FnMut(&Map<String, Value>, &Line) -> ToolRespo
 pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> ToolCallResponse {
     let attempt = || -> Result<ToolCallResponse, String> {
         let tool = toolbox.find(&call.name)?;
+        // It may have waited for others.
+        wanted(line)?;
         let Permitted { mut plan, edited } = permitted(call, tool, toolbox, line)?;
+        wanted(line)?;
         let mut response = question::answered(call, tool, toolbox, line, &mut plan.act);
         if let Some(arguments) = edited {
             let arguments = Value::Object(arguments);
@@ -38,6 +41,13 @@ pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Too
     attempt().unwrap_or_else(|reason| {
         record::response(&call.id, ToolResponse::error([ContentBlock::text(reason)]))
     })
+}
+
+const INTERRUPTED: &str = "The call was interrupted.";
+
+/// Fails once the person wants no more of this.
+fn wanted(line: &Line) -> Result<(), String> {
+    if line.is_cancelled() { Err(INTERRUPTED.to_owned()) } else { Ok(()) }
 }
 
 /// A call that may run.
@@ -71,7 +81,7 @@ fn permitted<'a>(
         return Ok(permitted);
     }
     let _asking = toolbox.asking();
-    let mut fault = None;
+    let mut rejected = None;
     loop {
         if is_allowed(&permitted) {
             return Ok(permitted);
@@ -80,7 +90,7 @@ fn permitted<'a>(
             tool: name.clone(),
             preview: permitted.plan.preview.clone(),
             arguments: permitted.edited.as_ref().unwrap_or(arguments).clone(),
-            fault: fault.take(),
+            rejected: rejected.take(),
         };
         match line.permit(request) {
             Some(Decision::Allow) => return Ok(permitted),
@@ -92,7 +102,7 @@ fn permitted<'a>(
             Some(Decision::Edit(edited)) => {
                 match fitting(&edited, tool).and_then(|()| plan(call, tool, &edited, toolbox)) {
                     Ok(plan) => permitted = Permitted { plan, edited: Some(edited) },
-                    Err(reason) => fault = Some(reason),
+                    Err(reason) => rejected = Some((edited, reason)),
                 }
             }
             Some(Decision::Refuse { reason: Some(reason) }) => {
@@ -101,8 +111,8 @@ fn permitted<'a>(
             Some(Decision::Refuse { reason: None }) => {
                 return Err(format!("The person refused the call of `{name}`."));
             }
-            Some(Decision::Interrupted) => return Err("The call was interrupted.".to_owned()),
-            None if line.is_cancelled() => return Err("The call was interrupted.".to_owned()),
+            Some(Decision::Interrupted) => return Err(INTERRUPTED.to_owned()),
+            None if line.is_cancelled() => return Err(INTERRUPTED.to_owned()),
             None => {
                 let setting = format!(", or `conversation.tools.{name}.run = \"unattended\"`");
                 let is_enough = !permitted.plan.is_sensitive;

@@ -55,6 +55,9 @@ pub enum TurnEvent<'a> {
 }
 
 /// Who a turn is run for: shows, stores and answers what it is told of, and has the conversation.
+///
+/// What takes long here, as a prompt does, holds up the turn: calls that run go on, but nothing is recorded and no other
+/// call begins.
 pub trait Host {
     /// Takes what happened.
     fn take(&mut self, event: TurnEvent<'_>);

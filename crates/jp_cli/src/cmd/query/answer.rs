@@ -275,11 +275,19 @@ impl Keeper<'_> {
         request: &PermissionRequest,
         reply: oneshot::Sender<Decision>,
     ) -> Result<(), Failure> {
+        if self.failure.is_some() {
+            answer_with(reply, Some(Decision::Interrupted));
+            return Ok(());
+        }
         self.make_room()?;
         let agreement = tools::agreement(&self.asked, &request.tool);
-        let decision = prompt::permit(request, agreement, self.asked.context);
-        if let Some(Decision::Allow | Decision::AllowForTurn) = decision {
+        let mut decision = prompt::permit(request, agreement, self.asked.context);
+        if let Some(Decision::Allow | Decision::AllowForTurn) = decision
+            && agreement.is_some()
+        {
             tools::agreed(&self.asked, &request.tool);
+            // What was agreed to for good holds from now on.
+            decision = Some(Decision::AllowForTurn);
         }
         answer_with(reply, decision);
         Ok(())
@@ -311,9 +319,17 @@ impl Keeper<'_> {
         let is_the_models = |kind: &&EventKind| !matches!(kind, EventKind::ToolCallResponse(_));
         self.kept.extend(kinds.iter().filter(is_the_models).cloned());
         let now = self.asked.context.now();
-        let events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
+        let mut events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
         let events = match self.writer.take() {
-            None => events,
+            None => {
+                if let Some(scratch) = self.asked.scratch {
+                    let batch = scratch.blobs().batch();
+                    let mut put = |bytes: &[u8], encoding| batch.put(bytes, encoding);
+                    events.iter_mut().try_for_each(|event| event.store_payloads(&mut put))?;
+                    batch.commit()?;
+                }
+                events
+            }
             Some(writer) => {
                 let batch = writer.batch();
                 let events = writer.append(events, batch)?;

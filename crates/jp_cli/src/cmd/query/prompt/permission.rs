@@ -40,7 +40,7 @@ pub(in super::super) fn permit(
         );
         quote(terminal, agreement, |_| Tone::Plain);
     }
-    let mut draft = Draft::new(&request.arguments);
+    let mut draft = Draft::of(request);
     loop {
         let line = match terminal.ask(PROMPT) {
             Typed::Line(line) => line,
@@ -63,7 +63,7 @@ pub(in super::super) fn permit(
 
 /// Shows what would run. Where that has no detail of its own, the arguments are it.
 fn show(request: &PermissionRequest, terminal: &Terminal<'_>) {
-    let PermissionRequest { tool, preview, arguments, fault } = request;
+    let PermissionRequest { tool, preview, arguments, rejected } = request;
     terminal.tell(Tone::Strong, &format!("The model wants to run `{tool}`:"));
     terminal.tell(Tone::Plain, &format!("  {}", shortened(&preview.title)));
     match &preview.detail {
@@ -71,7 +71,7 @@ fn show(request: &PermissionRequest, terminal: &Terminal<'_>) {
         None if arguments.is_empty() => {}
         None => quote(terminal, &pretty(arguments), |_| Tone::Plain),
     }
-    if let Some(fault) = fault {
+    if let Some((_, fault)) = rejected {
         terminal.tell(Tone::Fault, &shortened(fault));
     }
 }
@@ -103,9 +103,11 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(arguments: &Map<String, Value>) -> Self {
-        let original = pretty(arguments) + "\n";
-        Self { text: original.clone(), original }
+    /// Begins with what the person wrote last, where that did not fit.
+    fn of(request: &PermissionRequest) -> Self {
+        let rejected = request.rejected.as_ref().map(|(arguments, _)| arguments);
+        let text = |arguments| pretty(arguments) + "\n";
+        Self { original: text(&request.arguments), text: text(rejected.unwrap_or(&request.arguments)) }
     }
 
     /// Lets the person edit what they left last time; the error says why it changes nothing.
