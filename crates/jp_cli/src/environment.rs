@@ -74,9 +74,14 @@ impl Environment {
 }
 
 fn secret_variables() -> Vec<String> {
-    const SUFFIXES: [&str; 4] = ["_API_KEY", "_API_TOKEN", "_SECRET_KEY", "_ACCESS_KEY"];
-    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.filter(|name| SUFFIXES.iter().any(|suffix| name.ends_with(suffix))).collect()
+    const SUFFIXES: [&str; 7] =
+        ["_KEY", "_KEY_ID", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSPHRASE", "_CREDENTIALS"];
+    const NAMES: [&str; 3] = ["DATABASE_URL", "PGPASSWORD", "MYSQL_PWD"];
+    let is_secret = |name: &String| {
+        let name = name.to_uppercase();
+        SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) || NAMES.contains(&name.as_str())
+    };
+    env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_secret).collect()
 }
 
 fn directory(variable: &str) -> Option<PathBuf> {

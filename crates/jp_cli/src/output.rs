@@ -226,13 +226,22 @@ pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         let is_plain = matches!(character, ' '..='~' | '\t') || SPACES.contains(&character);
-        if is_plain || (!character.is_ascii() && is_seen(character)) {
+        if is_plain || (!character.is_ascii() && !is_blank(character) && is_seen(character)) {
             shown.push(character);
         } else {
             shown.extend(character.escape_debug());
         }
     }
     shown
+}
+
+/// Returns whether a letter or a sign by its kind looks like nothing.
+fn is_blank(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}'
+            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{ffa0}' | '\u{e0100}'..='\u{e01ef}'
+    )
 }
 
 /// Returns whether a character can be seen where it follows a letter, as accents do.

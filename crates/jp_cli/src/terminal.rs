@@ -45,6 +45,12 @@ impl<'a> Terminal<'a> {
         Some(Self { input, output: context.output, interrupt: context.interrupt() })
     }
 
+    /// Returns how many characters a row takes.
+    pub(crate) fn columns(&self) -> usize {
+        const USUAL: usize = 80;
+        input::columns().filter(|columns| *columns > 0).unwrap_or(USUAL)
+    }
+
     /// Shows a line.
     pub(crate) fn tell(&self, tone: Tone, line: &str) {
         self.output.tell(tone, line);
@@ -101,6 +107,11 @@ mod input {
 
     /// How long to wait for input before looking whether there was a signal: 50 ms.
     const TICK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+    /// Returns how wide the terminal is that is written to.
+    pub(super) fn columns() -> Option<usize> {
+        rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| usize::from(size.ws_col))
+    }
 
     impl Input {
         pub(super) fn open(stdin_is_terminal: bool) -> Option<Self> {
@@ -173,6 +184,11 @@ mod input {
 
     /// What the person types on: stdin.
     pub(super) struct Input;
+
+    /// Nothing tells here how wide the terminal is.
+    pub(super) fn columns() -> Option<usize> {
+        None
+    }
 
     impl Input {
         pub(super) fn open(stdin_is_terminal: bool) -> Option<Self> {

@@ -1,6 +1,6 @@
 //! The workspace a command works in, with its configuration and its conversations.
 
-use std::{cell::OnceCell, fs, path::PathBuf};
+use std::{cell::OnceCell, collections::BTreeMap, fs, path::PathBuf};
 
 use jiff::Timestamp;
 use jp_config::{Assignment, Layer, Layers, Resolved};
@@ -144,7 +144,7 @@ impl<'a> Context<'a> {
     ) -> Result<Resolved, Failure> {
         let mut layers = Layers::new();
         self.add_files(&mut layers)?;
-        conversation.map_or(Ok(()), |conversation| add_conversation(&mut layers, conversation))?;
+        conversation.map_or(Ok(()), |conversation| self.add_conversation(&mut layers, conversation))?;
         layers.add_env(
             std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
@@ -171,6 +171,55 @@ impl<'a> Context<'a> {
             layers.add_toml(Layer::User { path: shown(&user) }, &text)?;
         }
         Ok(())
+    }
+
+    /// Adds what a conversation says: that a tool is on only where the person switched it on themself, here.
+    fn add_conversation(&self, layers: &mut Layers, conversation: &Conversation) -> Result<(), Failure> {
+        let trust = self.workspace.trust();
+        let may_be_on = |tool: &str| trust.contains(&switched_on(tool, conversation.id));
+        if let Some(Value::Object(base)) = &conversation.base_config {
+            layers.add_json(Layer::Conversation, &Value::Object(of_conversation(base, &may_be_on)))?;
+        }
+        for event in conversation.stream.events() {
+            if let EventKind::ConfigDelta(delta) = &event.kind {
+                let mut delta = of_conversation(&delta.delta, &may_be_on);
+                if let Some(Value::Object(conversation)) = delta.get_mut("conversation") {
+                    // The stream has its own account of what is attached.
+                    conversation.shift_remove("attachments");
+                }
+                layers.add_json(Layer::Conversation, &Value::Object(delta))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers which tools the person switched on in a conversation.
+    pub(crate) fn remember_tools<'n>(&self, id: ConversationId, names: impl Iterator<Item = &'n str>) {
+        let texts: Vec<_> = names.map(|name| switched_on(name, id)).collect();
+        if let Err(error) = self.workspace.trust().add(texts.iter().map(String::as_str)) {
+            self.output.detail(&format!("which tools were switched on was not remembered: {error}"));
+        }
+    }
+
+    /// Returns the tools that a conversation's history switches on, and whether the person did.
+    pub(crate) fn tools_of_history(&self, conversation: &Conversation) -> BTreeMap<String, bool> {
+        let trust = self.workspace.trust();
+        let mut tools = BTreeMap::new();
+        for event in conversation.stream.events() {
+            let EventKind::ConfigDelta(delta) = &event.kind else { continue };
+            let said = delta.delta.get("conversation").and_then(|said| said.get("tools")?.as_object());
+            for (name, tool) in said.into_iter().flatten() {
+                match tool.get("enable").and_then(Value::as_bool) {
+                    Some(true) => {
+                        let is_own = trust.contains(&switched_on(name, conversation.id));
+                        tools.insert(name.clone(), is_own);
+                    }
+                    Some(false) => _ = tools.remove(name),
+                    None => {}
+                }
+            }
+        }
+        tools
     }
 
     fn add_argument(&self, layers: &mut Layers, argument: &str) -> Result<(), Failure> {
@@ -205,27 +254,10 @@ fn config_failure(error: jp_config::Error) -> Failure {
     Failure { code, ..Failure::from(error) }
 }
 
-fn add_conversation(layers: &mut Layers, conversation: &Conversation) -> Result<(), Failure> {
-    if let Some(Value::Object(base)) = &conversation.base_config {
-        layers.add_json(Layer::Conversation, &Value::Object(of_conversation(base)))?;
-    }
-    for event in conversation.stream.events() {
-        if let EventKind::ConfigDelta(delta) = &event.kind {
-            let mut delta = of_conversation(&delta.delta);
-            if let Some(Value::Object(conversation)) = delta.get_mut("conversation") {
-                // The stream has its own account of what is attached.
-                conversation.shift_remove("attachments");
-            }
-            layers.add_json(Layer::Conversation, &Value::Object(delta))?;
-        }
-    }
-    Ok(())
-}
-
 /// Keeps what a conversation may set: history can come from anywhere, so it says nothing of where
 /// requests go, which keys go with them, how much is attached how safely and what tools may do: of those it
-/// says no more than which are on.
-fn of_conversation(config: &Map<String, Value>) -> Map<String, Value> {
+/// says no more than which are off, and which of those are on that `may_be_on`.
+fn of_conversation(config: &Map<String, Value>, may_be_on: &dyn Fn(&str) -> bool) -> Map<String, Value> {
     let may_set = |key: &str| matches!(key, "assistant" | "conversation");
     let mut config: Map<String, Value> = config
         .iter()
@@ -237,13 +269,19 @@ fn of_conversation(config: &Map<String, Value>) -> Map<String, Value> {
         conversation.shift_remove("read_only_paths");
         if let Some(Value::Object(tools)) = conversation.get_mut("tools") {
             tools.shift_remove("*");
-            tools.values_mut().for_each(|tool| {
-                let enable = tool.get("enable").filter(|enable| enable.is_boolean()).cloned();
+            tools.iter_mut().for_each(|(name, tool)| {
+                let enable = tool.get("enable").and_then(Value::as_bool);
+                let enable = enable.filter(|is_on| !is_on || may_be_on(name));
                 *tool = enable.map_or_else(|| json!({}), |enable| json!({"enable": enable}));
             });
         }
     }
     config
+}
+
+/// Returns what is remembered where the person switches a tool on in a conversation.
+fn switched_on(tool: &str, id: ConversationId) -> String {
+    format!("tool {tool} is on in conversation {id}")
 }
 
 fn read_optional(path: &PathBuf) -> Result<Option<String>, Failure> {

@@ -49,8 +49,9 @@ impl Desk {
 
     /// Adds a local tool, a shell script that is handed its context as its argument.
     fn tool(&self, name: &str, settings: &str, script: &str) {
-        self.sandbox.write(&format!("{name}.sh"), script);
-        self.configure(name, &format!("command = \"sh {name}.sh {{{{context}}}}\"\n{settings}"));
+        let path = self.sandbox.write(&format!("~/tools/{name}.sh"), script);
+        let path = path.display();
+        self.configure(name, &format!("command = \"sh {path} {{{{context}}}}\"\n{settings}"));
     }
 
     fn configure(&self, name: &str, settings: &str) {
@@ -138,7 +139,7 @@ fn call_runs_once_the_person_agrees() {
     // What the model said before is on a line of its own.
     terminal.expect("Let me see.\r\n");
     terminal.expect("The model wants to run `greet`:");
-    terminal.expect("sh greet.sh");
+    terminal.expect("greet.sh");
     terminal.expect("\"name\": \"ada\"");
     assert_eq!(desk.runs(), 0);
     terminal.answer(RUN, "y\n");
@@ -302,6 +303,41 @@ fn person_is_asked_on_the_terminal_where_stdin_is_piped() {
     assert_eq!(desk.runs(), 1);
     let request = last_request(&desk.server).to_string();
     assert!(request.contains("a diff") && request.contains("Begin."), "{request}");
+}
+
+#[test]
+fn workspace_is_trusted_with_a_tool_where_the_person_says_so_and_not_by_a_yes() {
+    let desk = Desk::new(&[json!([["greet", {}]]), json!([["greet", {}]])]);
+    let config = fs::read_to_string(desk.sandbox.path(".jp/config.toml")).unwrap();
+    let tool = "[conversation.tools.greet]\ncommand = \"printf hello\"\nrun = \"unattended\"\n";
+    desk.sandbox.write(".jp/config.toml", format!("{config}{tool}"));
+    let mut terminal = desk.ask();
+    terminal.expect("tool greet, unattended: printf hello");
+    terminal.answer("[t]rust it from now on", "y\n");
+    terminal.answer("[t]rust it from now on", "t\n");
+    terminal.expect("Done.");
+    assert_eq!(terminal.wait(), 0);
+    let desk = Desk { server: Server::new(vec![calling(&json!([["greet", {}]])), answer("Done.")]), ..desk };
+    let url = format!("providers.llm.llamacpp.base_url={}", desk.server.url());
+    let run = support::run(desk.command(&["-c", &url, "Again."])).succeeded();
+    assert!(run.stderr.contains("Called greet: 5 B"), "{}", run.stderr);
+}
+
+#[test]
+fn nobody_agrees_to_what_they_were_not_shown() {
+    let content = (1..=250).map(|number| format!("line {number}\n")).collect::<String>();
+    let desk = Desk::new(&[json!([["create_file", {"path": "a.txt", "content": content}]])]);
+    let mut terminal = Terminal::run(desk.command(&["-t", "create_file", "Begin."]));
+    terminal.expect("Not all of it is shown: v shows it.");
+    terminal.answer(RUN, "y\n");
+    terminal.expect("Not all of it is shown: v shows it.");
+    assert!(!desk.sandbox.path("a.txt").exists());
+    terminal.answer(RUN, "v\n");
+    terminal.expect("+line 250");
+    terminal.answer(RUN, "y\n");
+    terminal.expect("Done.");
+    assert_eq!(terminal.wait(), 0);
+    assert_eq!(fs::read_to_string(desk.sandbox.path("a.txt")).unwrap(), content);
 }
 
 #[test]

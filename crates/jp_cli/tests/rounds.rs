@@ -67,11 +67,11 @@ fn model_answers_the_question_of_a_tool_with_the_conversation_before_it() {
         answer("Done."),
     ]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write("change.sh", asks);
+    let script = sandbox.write("~/change.sh", asks);
     sandbox.write(
         "~/.config/jp/config.toml",
-        "[conversation.tools.change]\ncommand = 'sh change.sh'\nrun = 'unattended'\n\
-         questions.sure.target = 'assistant'\n[conversation.tools.other]\ncommand = 'printf other'\nrun = 'unattended'\n",
+        format!("[conversation.tools.change]\ncommand = 'sh {}'\nrun = 'unattended'\n\
+         questions.sure.target = 'assistant'\n[conversation.tools.other]\ncommand = 'printf other'\nrun = 'unattended'\n", script.display()),
     );
     let run = sandbox.jp(&["query", "Change it."]).succeeded();
     assert_eq!(run.stdout, "Done.\n");
@@ -102,11 +102,14 @@ fn interrupted_tool_ends_with_what_it_started_and_the_turn_goes_on_later() {
     let calls = [("wait", json!({})), ("quick", json!({}))];
     let server = playing(vec![calling(&calls), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write("wait.sh", "sleep 1000 & echo $! > pid; echo begun; wait");
+    let script = sandbox.write("~/wait.sh", "sleep 1000 & echo $! > pid; echo begun; wait");
     sandbox.write(
         "~/.config/jp/config.toml",
-        "[conversation.tools.wait]\ncommand = 'sh wait.sh'\nrun = 'unattended'\n\
+        format!(
+            "[conversation.tools.wait]\ncommand = 'sh {}'\nrun = 'unattended'\n\
          [conversation.tools.quick]\ncommand = 'printf quick'\nrun = 'unattended'\n",
+            script.display()
+        ),
     );
     let mut command = sandbox.command(&["query", "Wait."]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

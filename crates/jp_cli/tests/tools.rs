@@ -37,7 +37,7 @@ fn offers(server: &Server, name: &str) -> bool {
 fn output_of_a_program_reaches_the_model() {
     let (server, sandbox) = calling_once(
         "[conversation.tools.greet]
-        command = 'scripts/greet --to world'
+        command = '../../scripts/greet --to world'
         run = 'unattended'
         summary = 'Greets.'
         description = 'Only once.'
@@ -48,7 +48,7 @@ fn output_of_a_program_reaches_the_model() {
         "greet",
         json!({"name": "Jean"}),
     );
-    let script = sandbox.write("scripts/greet", "#!/bin/sh\necho \"hello $2\"\n");
+    let script = sandbox.write("~/scripts/greet", "#!/bin/sh\necho \"hello $2\"\n");
     make_executable(&script);
     let run = sandbox.jp(&["q", "--new", "greet"]).succeeded();
     assert_eq!(run.stdout, "Done.\n");
@@ -407,7 +407,7 @@ fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert!(results(&server)[0].contains("refused"), "{:?}", results(&server));
     let words =
-        ["warning: the tool `greet` asks, whatever .jp/config.toml says", "-c conversation.tools.greet"];
+        ["warning: the tool `greet` asks, as the workspace has a part", "-c conversation.tools.greet"];
     assert!(words.iter().all(|words| run.stderr.contains(words)), "{}", run.stderr);
 
     let ran = |arguments: &[&str], tools: &str| {
@@ -415,7 +415,7 @@ fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
         agree(&sandbox, "tool greet, unattended: printf hello");
         let run = sandbox.jp(&[&["q", "--new", "x"], arguments].concat()).succeeded();
         let result = results(&server).remove(0);
-        assert_eq!(run.stderr.contains("whatever"), result.contains("refused"), "{}", run.stderr);
+        assert_eq!(run.stderr.contains("has a part"), result.contains("refused"), "{}", run.stderr);
         result
     };
     assert_eq!(ran(&[], tools), "hello");
@@ -490,6 +490,102 @@ fn history_says_of_tools_which_are_on_and_no_more() {
     }
     sandbox.jp(&["q", "-t", "a", "x"]).succeeded();
     assert_eq!(offered(&server), ["a"]);
+}
+
+#[test]
+fn what_the_person_trusts_is_what_the_workspace_has_now() {
+    let settings = |script: &str| {
+        format!(
+            "[conversation.tools.greet]\ncommand = ['sh', 'greet.sh', '{{{{tool.options.to}}}}']\nrun = 'unattended'\n\
+             options.to = '{script}'\n"
+        )
+    };
+    let script = "echo hello $1\n";
+    let checksum = Checksum::of(script.as_bytes());
+    let text = |to: &str| {
+        format!(
+            "tool greet, unattended: sh greet.sh '{{{{tool.options.to}}}}'; options = {{\"to\":\"{to}\"}}; \
+             greet.sh as it is now ({checksum})"
+        )
+    };
+    let ran = |to: &str, script: &str| {
+        let (server, sandbox) = in_workspace(&settings(to), "greet");
+        sandbox.write("greet.sh", script);
+        agree(&sandbox, &text("jean"));
+        sandbox.jp(&["q", "--new", "x"]).succeeded();
+        results(&server).remove(0)
+    };
+    assert_eq!(ran("jean", script), "hello jean\n");
+    assert!(ran("all; id", script).contains("refused"));
+    assert!(ran("jean", "echo changed\n").contains("refused"));
+}
+
+#[test]
+fn tool_that_the_persons_own_file_lets_run_is_asked_about_where_the_workspace_has_its_script() {
+    let tools = "conversation.tools.greet = { command = 'sh greet.sh', run = 'unattended' }";
+    let (server, sandbox) = calling_once(tools, "greet", json!({}));
+    sandbox.write("greet.sh", "echo hello\n");
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(run.stderr.contains("the workspace has a part in what it runs"), "{}", run.stderr);
+    assert!(results(&server)[0].contains("refused"), "{:?}", results(&server));
+}
+
+#[test]
+fn history_of_somebody_else_switches_no_tool_on() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, "conversation.tools.run_command = { enable = false, run = 'unattended' }");
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let path = sandbox.conversation().join("events.json");
+    let events = fs::read_to_string(&path).unwrap();
+    let delta = json!({"conversation": {"tools": {"run_command": {"enable": true}}}});
+    let event = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
+    fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
+    let run = sandbox.jp(&["q", "x"]).succeeded();
+    assert!(run.stderr.contains("off until you say `-t run_command`"), "{}", run.stderr);
+    assert!(!offers(&server, "run_command"));
+    sandbox.jp(&["q", "-t", "run_command", "x"]).succeeded();
+    sandbox.jp(&["q", "x"]).succeeded();
+    assert!(offers(&server, "run_command"));
+    sandbox.jp(&["c", "fork"]).succeeded();
+    sandbox.jp(&["q", "x"]).succeeded();
+    assert!(offers(&server, "run_command"));
+}
+
+#[test]
+fn workspace_switches_nothing_on_that_the_person_has_off_for_all() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    let tools = "[conversation.tools.read_file]\nenable = true\n";
+    sandbox.write(".jp/config.toml", format!("{config}{tools}"));
+    sandbox.write(USER, "conversation.tools.'*'.enable = false");
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(offered(&server), [""; 0]);
+}
+
+#[test]
+fn denied_tool_is_not_offered() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, "conversation.tools.read_file.run = 'deny'");
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(offered(&server), ["list_files", "search_files", "read_more"]);
+}
+
+#[test]
+fn calls_that_look_at_files_come_after_those_before_them_that_change_some() {
+    let calls = [
+        ("create_file", json!({"path": "a.txt", "content": "made"})),
+        ("read_file", json!({"path": "a.txt"})),
+        ("run_command", json!({"command": "printf ' and changed' >> a.txt"})),
+        ("read_file", json!({"path": "a.txt"})),
+    ];
+    let server = playing(vec![calling(&calls), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--yes", "-t", "create_file", "-t", "run_command", "x"]).succeeded();
+    let results = results(&server);
+    assert!(results[1].contains("made\n") && results[3].contains("made and changed\n"), "{results:?}");
 }
 
 #[test]

@@ -112,7 +112,15 @@ impl Builtin {
 
     /// Returns whether it changes files.
     pub(crate) fn writes_files(self) -> bool {
-        matches!(self, Self::CreateFile | Self::EditFile | Self::MoveFile | Self::DeleteFile)
+        matches!(
+            self,
+            Self::CreateFile | Self::EditFile | Self::MoveFile | Self::DeleteFile | Self::RunCommand
+        )
+    }
+
+    /// Returns whether it works on files.
+    pub(crate) fn sees_files(self) -> bool {
+        !matches!(self, Self::Shell | Self::ReadMore)
     }
 }
 

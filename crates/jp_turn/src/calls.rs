@@ -143,10 +143,13 @@ pub(crate) async fn run(
     cancelled.load(Relaxed)
 }
 
-/// Says which calls run one after the other: those that write files, in their order; each other call is for itself.
+/// Says which calls run one after the other: where one changes files, all that look at them, in their order; each other
+/// call is for itself.
 fn lanes(calls: &[ToolCallRequest], toolbox: &Toolbox) -> Vec<Vec<ToolCallRequest>> {
-    let is_writing = |call: &&ToolCallRequest| toolbox.find(&call.name).is_ok_and(Tool::writes_files);
-    let (writing, others): (Vec<_>, Vec<_>) = calls.iter().partition(is_writing);
+    let is_writing = |call: &ToolCallRequest| toolbox.find(&call.name).is_ok_and(Tool::writes_files);
+    let is_ordered = |call: &&ToolCallRequest| toolbox.find(&call.name).is_ok_and(Tool::sees_files);
+    let has_writing = calls.iter().any(is_writing);
+    let (writing, others): (Vec<_>, Vec<_>) = calls.iter().partition(|call| has_writing && is_ordered(call));
     let others = others.into_iter().map(|call| vec![call.clone()]);
     let writing: Vec<_> = writing.into_iter().cloned().collect();
     others.chain((!writing.is_empty()).then_some(writing)).collect()

@@ -109,9 +109,14 @@ impl Tool {
         }
     }
 
-    /// Returns whether it changes files itself: such calls of one answer run one after the other.
+    /// Returns whether it is jp's own and changes files.
     pub(crate) fn writes_files(&self) -> bool {
         matches!(self.source, Source::Builtin(builtin) if builtin.writes_files())
+    }
+
+    /// Returns whether it is jp's own and works on files: what it does depends on what others did before.
+    pub(crate) fn sees_files(&self) -> bool {
+        matches!(self.source, Source::Builtin(builtin) if builtin.sees_files())
     }
 
     /// Returns what a model is told of the tool.

@@ -9,7 +9,7 @@ use std::{
 use jp_attachment::Place;
 use serde_json::Value;
 
-use crate::{Tool, builtin::Files, stateful::Handles};
+use crate::{Permission, Tool, builtin::Files, stateful::Handles};
 
 /// The tools of a turn.
 #[derive(Debug)]
@@ -71,10 +71,11 @@ impl Toolbox {
         }
     }
 
-    /// Returns what a model is told of the tools.
+    /// Returns what a model is told of the tools: of those that may run.
     #[must_use]
     pub fn offered(&self) -> Vec<jp_llm::Tool> {
-        self.tools.iter().map(Tool::offered).collect()
+        let may_run = |tool: &&Tool| tool.permission != Permission::Deny;
+        self.tools.iter().filter(may_run).map(Tool::offered).collect()
     }
 
     pub(crate) fn said(&self) -> MutexGuard<'_, Said> {

@@ -205,6 +205,9 @@ fn fork(
         let event = Event::new(now, EventKind::ConfigDelta(delta));
         writer.append(vec![event], found.store.batch())?;
     }
+    let own = context.tools_of_history(&conversation).into_iter().filter(|(_, is_own)| *is_own);
+    let own: Vec<_> = own.map(|(name, _)| name).collect();
+    context.remember_tools(writer.id(), own.iter().map(String::as_str));
     if let Err(error) = context.sessions().set_current(writer.id()) {
         context.output.warn(&format!("the current conversation was not remembered: {error}"));
     }

@@ -39,7 +39,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let target = Target::open(&query, context)?;
     let config = target.config(&query, context)?;
     warn_of_unknown_keys(context, &config);
-    let tools = tools::choose(&query, context, &config)?;
+    let tools = tools::choose(&query, context, &config, target.conversation())?;
     // Without a model there is no use in resolving or storing anything.
     let model = match model::choose(&config) {
         Err(failure) if query.explain => {
@@ -60,6 +60,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let files = Arc::new(std::mem::take(&mut prepared.files));
     let (stream, id, mut recording) = if persists {
         let (stream, recording) = record(context, target, prepared)?;
+        context.remember_tools(recording.writer.id(), tools.chosen_on());
         (stream, Some(recording.writer.id()), Some(recording))
     } else {
         let id = target.conversation().map(|conversation| conversation.id);

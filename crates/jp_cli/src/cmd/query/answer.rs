@@ -281,14 +281,14 @@ impl Keeper<'_> {
         }
         self.make_room()?;
         let agreement = tools::agreement(&self.asked, &request.tool);
-        let mut decision = prompt::permit(request, agreement, self.asked.context);
-        if let Some(Decision::Allow | Decision::AllowForTurn) = decision
-            && agreement.is_some()
-        {
-            tools::agreed(&self.asked, &request.tool);
-            // What was agreed to for good holds from now on.
-            decision = Some(Decision::AllowForTurn);
-        }
+        let decision = match prompt::permit(request, agreement, self.asked.context) {
+            Some(prompt::Leave::Trusted) => {
+                tools::agreed(&self.asked, &request.tool);
+                Some(Decision::AllowForTurn)
+            }
+            Some(prompt::Leave::Decided(decision)) => Some(decision),
+            None => None,
+        };
         answer_with(reply, decision);
         Ok(())
     }

@@ -7,23 +7,72 @@ mod editor;
 mod permission;
 mod question;
 
-pub(super) use self::{permission::permit, question::answer};
-use crate::{output::Tone, size, terminal::Terminal};
+pub(super) use self::{
+    permission::{Leave, permit},
+    question::answer,
+};
+use crate::{
+    output::{Tone, visible},
+    size,
+    terminal::Terminal,
+};
 
 /// How much of one text is shown.
 const SHOWN_LINES: usize = 200;
 /// How much of one line is shown: of its beginning, and of its end, so that nothing hides there.
 const SHOWN_CHARACTERS: [usize; 2] = [1500, 500];
 
-/// Shows a text that came from elsewhere, with what each of its lines is.
-fn quote(terminal: &Terminal<'_>, text: &str, tone: impl Fn(&str) -> Tone) {
-    for line in text.lines().take(SHOWN_LINES) {
-        terminal.tell(tone(line), &format!("  │ {}", shortened(line)));
+/// How much of a text is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// As much as one can take in.
+    Part,
+    /// All of it.
+    Whole,
+}
+
+/// Shows a text that came from elsewhere, with what each of its lines is; returns whether all of it is there.
+///
+/// Every row has the margin, those of a line that does not fit too.
+fn quote(terminal: &Terminal<'_>, text: &str, extent: Extent, tone: impl Fn(&str) -> Tone) -> bool {
+    const MARGIN: &str = "  │ ";
+    let (lines, cut): (usize, fn(&str) -> String) = match extent {
+        Extent::Part => (SHOWN_LINES, shortened),
+        Extent::Whole => (usize::MAX, str::to_owned),
+    };
+    let width = terminal.columns().saturating_sub(MARGIN.chars().count() + 1).max(20);
+    let mut is_whole = true;
+    for line in text.lines().take(lines) {
+        let shown = cut(line);
+        is_whole &= shown == line;
+        for row in rows(&visible(&shown), width) {
+            terminal.tell(tone(line), &format!("{MARGIN}{row}"));
+        }
     }
-    let more = text.lines().skip(SHOWN_LINES).count();
+    let more = text.lines().skip(lines).count();
     if more > 0 {
         terminal.tell(Tone::Faint, &format!("  … and {}", size::count(more, "more line")));
     }
+    is_whole && more == 0
+}
+
+/// Breaks a line into rows that surely fit: what is not ASCII may take two columns.
+fn rows(line: &str, width: usize) -> Vec<&str> {
+    let columns = |character: char| match character {
+        '\t' => 8,
+        character if character.is_ascii() => 1,
+        _ => 2,
+    };
+    let (mut rows, mut start, mut taken) = (Vec::new(), 0, 0);
+    for (index, character) in line.char_indices() {
+        if taken + columns(character) > width && index > start {
+            rows.push(&line[start..index]);
+            (start, taken) = (index, 0);
+        }
+        taken += columns(character);
+    }
+    rows.push(&line[start..]);
+    rows
 }
 
 /// Cuts a long text, and says by how much.
@@ -42,6 +91,14 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn line_that_does_not_fit_goes_on_in_the_next_row() {
+        assert_eq!(rows("", 4), [""]);
+        assert_eq!(rows("abcdefgh", 4), ["abcd", "efgh"]);
+        assert_eq!(rows("a    run it?", 5), ["a    ", "run i", "t?"]);
+        assert_eq!(rows("éàü", 4), ["éà", "ü"]);
+    }
 
     #[test]
     fn long_line_is_cut_in_the_middle() {

@@ -9,6 +9,7 @@ mod settings;
 use std::collections::HashMap;
 
 use jp_config::Resolved;
+use jp_storage::Conversation;
 use jp_turn::{Files, Surroundings, Tool, Toolbox};
 use serde_json::{Map, Value, json};
 
@@ -35,7 +36,12 @@ pub(super) struct Tools {
 }
 
 /// Finds out which tools there are and which of them are on; fails where what is configured can't be offered.
-pub(super) fn choose(query: &Query, context: &Context<'_>, config: &Resolved) -> Result<Tools, Failure> {
+pub(super) fn choose(
+    query: &Query,
+    context: &Context<'_>,
+    config: &Resolved,
+    conversation: Option<&Conversation>,
+) -> Result<Tools, Failure> {
     let declared = declared::all(context, config)?;
     check_names(query, &declared)?;
     let mut tools = Tools::default();
@@ -54,7 +60,29 @@ pub(super) fn choose(query: &Query, context: &Context<'_>, config: &Resolved) ->
         }
         tools.on.push(tool);
     }
+    if let Some(conversation) = conversation {
+        tell_of_history(&tools, context, conversation);
+    }
     Ok(tools)
+}
+
+impl Tools {
+    /// Returns the names of the tools that the command line switches on.
+    pub(super) fn chosen_on(&self) -> impl Iterator<Item = &str> {
+        let is_on = |choice: &Value| choice["enable"] == true;
+        self.chosen.iter().filter(move |(_, choice)| is_on(choice)).map(|(name, _)| name.as_str())
+    }
+}
+
+/// Says which tools stay off though the history has them on: it may be somebody else's.
+fn tell_of_history(tools: &Tools, context: &Context<'_>, conversation: &Conversation) {
+    for (name, is_own) in context.tools_of_history(conversation) {
+        if !is_own && tools.off.contains(&name) {
+            context.output.status(&format!(
+                "The history of this conversation has the tool `{name}` on; here it is off until you say `-t {name}`."
+            ));
+        }
+    }
 }
 
 /// Puts the tools together with what they share.
@@ -93,7 +121,7 @@ fn warn_of_trust(context: &Context<'_>, name: &str) {
     let environment = context.environment;
     if !(environment.stdin_is_terminal && environment.stderr_is_terminal) {
         context.output.warn(&format!(
-            "the tool `{name}` asks, whatever .jp/config.toml says: a workspace can come from anywhere"
+            "the tool `{name}` asks, as the workspace has a part in what it runs, and a workspace can come from anywhere"
         ));
         context.output.hint(&format!(
             "`--yes` takes its word for this command; yours counts always: -c conversation.tools.{name}.run=unattended"
@@ -156,7 +184,8 @@ fn secret_variables(asked: &Asked<'_>) -> Vec<String> {
     let configured = asked.config.config.providers.llm.values().filter_map(|llm| llm.api_key_env.clone());
     let usual = model::USUAL_KEY_VARIABLES.iter().map(|(_, variable)| (*variable).to_owned());
     let mut variables = asked.context.environment.secret_variables.clone();
-    variables.extend(configured.chain(usual));
+    let external = asked.config.config.conversation.attachment.external_key.clone();
+    variables.extend(configured.chain(usual).chain(external));
     variables.sort_unstable();
     variables.dedup();
     variables

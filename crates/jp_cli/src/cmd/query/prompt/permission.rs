@@ -3,7 +3,7 @@
 use jp_turn::{Decision, PermissionRequest};
 use serde_json::{Map, Value};
 
-use super::{editor, quote, shortened};
+use super::{Extent, editor, quote, shortened};
 use crate::{
     environment::Environment,
     output::Tone,
@@ -12,48 +12,78 @@ use crate::{
 };
 
 const PROMPT: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
-const HELP: [&str; 5] = [
+const PROMPT_OF_WORKSPACE: &str =
+    "Run it? [y]es, [t]rust it from now on, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
+/// Said where not all was shown: nobody agrees to what they can't have read.
+const UNSEEN: &str = "Not all of it is shown: v shows it.";
+const HELP: [&str; 7] = [
     "y  runs it",
     "n  refuses it, as does Enter alone; the model is told so",
     "a  runs it and, until the answer ends, this tool without asking",
+    "t  runs it and, here, from now on without asking, until what is shown of it changes; where that is offered",
     "e  opens the arguments in your editor ($VISUAL, $EDITOR); you are asked again with what they give",
+    "v  shows all of what was cut",
     "w  refuses it and tells the model why",
 ];
 
+/// What the person says to a call.
+pub(in super::super) enum Leave {
+    /// That, for this call or this turn.
+    Decided(Decision),
+    /// Yes, and to what the workspace lets the tool do from now on.
+    Trusted,
+}
+
+impl From<Decision> for Leave {
+    fn from(decision: Decision) -> Self {
+        Self::Decided(decision)
+    }
+}
+
 /// Asks for leave; `None` where nobody is there to give it.
 ///
-/// `agreement` is what the person agrees to for good with it: what the workspace lets the tool do.
+/// `agreement` is what the person may agree to for good: what the workspace lets the tool do.
 pub(in super::super) fn permit(
     request: &PermissionRequest,
     agreement: Option<&str>,
     context: &Context<'_>,
-) -> Option<Decision> {
+) -> Option<Leave> {
     if context.global.yes {
-        return Some(Decision::Allow);
+        return Some(Decision::Allow.into());
     }
     let terminal = &Terminal::open(context)?;
-    show(request, terminal);
+    let mut is_whole = show(request, terminal, Extent::Part);
     if let Some(agreement) = agreement {
         terminal.tell(
             Tone::Plain,
-            "The workspace's .jp/config.toml wants this without asking. Yes agrees to it from now on:",
+            "It would run without asking if you trusted the workspace with this, as it is now:",
         );
-        quote(terminal, agreement, |_| Tone::Plain);
+        is_whole &= quote(terminal, agreement, Extent::Part, |_| Tone::Plain);
+    }
+    if !is_whole {
+        terminal.tell(Tone::Faint, UNSEEN);
     }
     let mut draft = Draft::of(request);
+    let prompt = if agreement.is_some() { PROMPT_OF_WORKSPACE } else { PROMPT };
     loop {
-        let line = match terminal.ask(PROMPT) {
+        let line = match terminal.ask(prompt) {
             Typed::Line(line) => line,
-            Typed::Nothing => return Some(Decision::Refuse { reason: None }),
-            Typed::Interrupted => return Some(Decision::Interrupted),
+            Typed::Nothing => return Some(Decision::Refuse { reason: None }.into()),
+            Typed::Interrupted => return Some(Decision::Interrupted.into()),
         };
         match line.trim().to_lowercase().as_str() {
-            "y" | "yes" => return Some(Decision::Allow),
-            "a" | "always" => return Some(Decision::AllowForTurn),
-            "" | "n" | "no" => return Some(Decision::Refuse { reason: None }),
-            "w" | "why" => return Some(why_not(terminal)),
+            "y" | "yes" | "a" | "always" | "t" | "trust" if !is_whole => terminal.tell(Tone::Fault, UNSEEN),
+            "v" | "view" => {
+                is_whole = show(request, terminal, Extent::Whole);
+                agreement.map(|agreement| quote(terminal, agreement, Extent::Whole, |_| Tone::Plain));
+            }
+            "y" | "yes" => return Some(Decision::Allow.into()),
+            "a" | "always" => return Some(Decision::AllowForTurn.into()),
+            "t" | "trust" if agreement.is_some() => return Some(Leave::Trusted),
+            "" | "n" | "no" => return Some(Decision::Refuse { reason: None }.into()),
+            "w" | "why" => return Some(why_not(terminal).into()),
             "e" | "edit" => match draft.edit(terminal, context.environment) {
-                Ok(arguments) => return Some(Decision::Edit(arguments)),
+                Ok(arguments) => return Some(Decision::Edit(arguments).into()),
                 Err(reason) => terminal.tell(Tone::Fault, &reason),
             },
             _ => HELP.iter().for_each(|line| terminal.tell(Tone::Faint, line)),
@@ -61,19 +91,20 @@ pub(in super::super) fn permit(
     }
 }
 
-/// Shows what would run. Where that has no detail of its own, the arguments are it.
-fn show(request: &PermissionRequest, terminal: &Terminal<'_>) {
+/// Shows what would run; returns whether all of it was shown. Where that has no detail of its own, the arguments are it.
+fn show(request: &PermissionRequest, terminal: &Terminal<'_>, extent: Extent) -> bool {
     let PermissionRequest { tool, preview, arguments, rejected } = request;
     terminal.tell(Tone::Strong, &format!("The model wants to run `{tool}`:"));
-    terminal.tell(Tone::Plain, &format!("  {}", shortened(&preview.title)));
-    match &preview.detail {
-        Some(detail) => quote(terminal, detail, tone),
-        None if arguments.is_empty() => {}
-        None => quote(terminal, &pretty(arguments), |_| Tone::Plain),
-    }
+    let mut is_whole = quote(terminal, &preview.title, extent, |_| Tone::Plain);
+    is_whole &= match &preview.detail {
+        Some(detail) => quote(terminal, detail, extent, tone),
+        None if arguments.is_empty() => true,
+        None => quote(terminal, &pretty(arguments), extent, |_| Tone::Plain),
+    };
     if let Some((_, fault)) = rejected {
         terminal.tell(Tone::Fault, &shortened(fault));
     }
+    is_whole
 }
 
 /// Returns how a line of a diff stands out.

@@ -6,7 +6,7 @@ use jp_tool::{AnswerType, ContentBlock, Media};
 use jp_turn::{Question, Reply, Schema};
 use serde_json::{Map, Value, json};
 
-use super::{editor, quote, shortened};
+use super::{Extent, editor, quote, shortened};
 use crate::{
     environment::Environment,
     output::Tone,
@@ -91,7 +91,7 @@ fn plain(value: &Value) -> String {
 fn show(question: &Question, terminal: &Terminal<'_>) {
     terminal.tell(Tone::Strong, &format!("The tool `{}` asks:", question.tool));
     for block in &question.context {
-        quote(terminal, &shown(block), |_| Tone::Plain);
+        quote(terminal, &shown(block), Extent::Part, |_| Tone::Plain);
     }
     if let Some(description) = question.input.schema.get("description").and_then(Value::as_str) {
         terminal.tell(Tone::Faint, &format!("  {}", shortened(description)));

@@ -74,7 +74,7 @@ fn own(builtin: Builtin, config: &Resolved) -> Result<Declared, Failure> {
     let name = tool.name.clone();
     let settings = Settings::of(&name, config);
     let is_reader = builtin.is_reader();
-    let is_on = settings.first(|settings| settings.enable).unwrap_or(is_reader);
+    let is_on = settings.enable().unwrap_or(is_reader);
     let Some(own) = settings.own else {
         limit(&mut tool, settings)?;
         return Ok(Declared { tool, is_on });
@@ -143,7 +143,7 @@ fn local(settings: Settings<'_>, own: &ToolSettings) -> Result<Declared, Failure
     tool.options.clone_from(&own.options);
     tool.questions = answerers(&own.questions);
     tool.stateful = stateful(settings, own)?;
-    Ok(Declared { tool, is_on: settings.first(|settings| settings.enable).unwrap_or(true) })
+    Ok(Declared { tool, is_on: settings.enable().unwrap_or(true) })
 }
 
 /// Checks that providers take the name.

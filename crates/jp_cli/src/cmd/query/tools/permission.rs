@@ -3,8 +3,12 @@
 //! A workspace can come from anywhere, so what it lets a tool do beyond asking counts only once the person agreed to it:
 //! that a tool runs unattended, that a command of the workspace's does, and who answers its questions but the person.
 
+use std::{fs, path::Path};
+
 use jp_config::{Layer, Resolved, RunMode};
+use jp_resource::Checksum;
 use jp_turn::{Answerer, Permission, Source, Tool};
+use serde_json::Value;
 
 use super::{ALL, settings::Settings};
 use crate::{output::quoted, workspace::Context};
@@ -15,7 +19,8 @@ pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) 
     let settings = Settings::of(&name, config);
     let wanted = wanted(tool, settings);
     let gains = wanted == Permission::Unattended && tool.permission != Permission::Unattended;
-    let runs_unattended = gains && is_workspaces(settings);
+    let root = context.workspace.root();
+    let runs_unattended = gains && is_workspaces(tool, settings, root);
     let answers = answers(tool, settings);
     tool.permission = wanted;
     if context.global.yes && wanted == Permission::Ask {
@@ -24,7 +29,7 @@ pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) 
     if !runs_unattended && answers.is_empty() {
         return None;
     }
-    let text = text(tool, runs_unattended, &answers);
+    let text = text(tool, runs_unattended, &answers, root);
     if context.global.yes || context.workspace.trust().contains(&text) {
         return None;
     }
@@ -60,14 +65,36 @@ fn permission(run: RunMode) -> Permission {
 
 /// Returns whether the workspace has a part in what would run unattended. What the person says for this command or in their
 /// environment is about this workspace; what their own configuration says was said before they knew it.
-fn is_workspaces(settings: Settings<'_>) -> bool {
+fn is_workspaces(tool: &Tool, settings: Settings<'_>, root: &Path) -> bool {
     let is_own = settings.own.is_some_and(|own| own.run.is_some());
     let said = if is_own { settings } else { Settings::of(ALL, settings.config) };
     match said.layer(&["run"]) {
         Layer::Workspace { .. } => true,
         Layer::Environment { .. } | Layer::File { .. } | Layer::Argument { .. } | Layer::Flag { .. } => false,
-        Layer::Default | Layer::User { .. } | Layer::Conversation => settings.is_workspaces(&["command"]),
+        Layer::Default | Layer::User { .. } | Layer::Conversation => {
+            settings.has_of_workspace(&PARTS) || !files(tool, root).is_empty()
+        }
     }
+}
+
+/// What of a tool decides about what runs.
+const PARTS: [&str; 9] =
+    ["enable", "run", "source", "command", "parameters", "questions", "options", "stateful", "keep"];
+/// Larger files are no scripts.
+const MAX_SCRIPT_BYTES: u64 = 10_000_000;
+
+/// Returns the files of the workspace that a command names, each with its checksum: whoever wrote them decides what runs.
+fn files(tool: &Tool, root: &Path) -> Vec<(String, Checksum)> {
+    let Source::Local(command) = &tool.source else { return Vec::new() };
+    let content = |word: &String| {
+        let path = root.join(word).canonicalize().ok()?;
+        let found = path.metadata().ok()?;
+        let is_script = path.starts_with(root) && found.is_file() && found.len() <= MAX_SCRIPT_BYTES;
+        let content = if is_script { fs::read(path).ok()? } else { return None };
+        Some((word.clone(), Checksum::of(&content)))
+    };
+    let named = |(index, word): &(usize, &String)| *index > 0 || word.contains('/');
+    command.words.iter().enumerate().filter(named).filter_map(|(_, word)| content(word)).collect()
 }
 
 /// Returns the questions that the workspace has answered in the person's place, and how.
@@ -84,7 +111,7 @@ fn answers(tool: &Tool, settings: Settings<'_>) -> Vec<(String, String)> {
 }
 
 /// Says all that is agreed to: where any of it changes, the person is asked again.
-fn text(tool: &Tool, runs_unattended: bool, answers: &[(String, String)]) -> String {
+fn text(tool: &Tool, runs_unattended: bool, answers: &[(String, String)], root: &Path) -> String {
     let mut text = format!("tool {}", tool.name);
     if runs_unattended {
         text += ", unattended";
@@ -92,6 +119,16 @@ fn text(tool: &Tool, runs_unattended: bool, answers: &[(String, String)]) -> Str
     if let Source::Local(command) = &tool.source {
         let words: Vec<_> = command.words.iter().map(|word| quoted(word)).collect();
         text += &format!(": {}", words.join(" "));
+    }
+    if !tool.options.is_empty() {
+        text += &format!("; options = {}", Value::Object(tool.options.clone()));
+    }
+    if let Some(stateful) = &tool.stateful {
+        let stays = if stateful.keep { ", and outlives the turn" } else { "" };
+        text += &format!("; it stays{stays}");
+    }
+    for (path, checksum) in if runs_unattended { files(tool, root) } else { Vec::new() } {
+        text += &format!("; {path} as it is now ({checksum})");
     }
     for (id, how) in answers {
         text += &format!("; {id} = {how}");

@@ -35,6 +35,26 @@ impl<'a> Settings<'a> {
         matches!(self.layer(field), Layer::Workspace { .. })
     }
 
+    /// Returns whether the workspace set any of these fields, or a part of one.
+    pub(super) fn has_of_workspace(&self, fields: &[&str]) -> bool {
+        let is_of_workspace = |field: &&str| {
+            let key = key(self.name, &[field]).to_string();
+            self.config.contributors(&key).iter().any(|layer| matches!(layer, Layer::Workspace { .. }))
+        };
+        fields.iter().any(is_of_workspace)
+    }
+
+    /// Returns whether models are offered the tool, if anybody says so. What the person says of all tools counts more than
+    /// what the workspace says of one.
+    pub(super) fn enable(&self) -> Option<bool> {
+        let (own, all) = (self.own.and_then(|own| own.enable), self.all.and_then(|all| all.enable));
+        let is_off = all == Some(false) && !Self::of(ALL, self.config).is_workspaces(&["enable"]);
+        match own {
+            Some(_) if is_off && self.is_workspaces(&["enable"]) => Some(false),
+            own => own.or(all),
+        }
+    }
+
     /// Says what is wrong with a field, or with the tool where none is named: `KEY in LAYER FAULT`.
     pub(super) fn fault(&self, field: &[&str], fault: &str) -> Failure {
         let key = key(self.name, field).to_string();
