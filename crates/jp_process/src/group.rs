@@ -65,3 +65,80 @@ pub fn kill(child: &mut Child) {
 pub fn kill(child: &mut Child) {
     let _ = child.kill();
 }
+
+pub use strays::Strays;
+
+/// What a program started, in whatever group it is by now, as far as its parents are still there to tell.
+#[cfg(target_os = "linux")]
+mod strays {
+    use std::{collections::BTreeMap, fs, os::fd::OwnedFd, process::Child};
+
+    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+    /// Processes that a program started, with all that those started.
+    #[derive(Debug)]
+    pub struct Strays(Vec<OwnedFd>);
+
+    impl Strays {
+        /// Finds them. To be looked for before the program is ended: what has no parent left can't be found.
+        #[must_use]
+        pub fn of(child: &Child) -> Self {
+            let children = children();
+            let mut found = Vec::new();
+            let mut pending = vec![child.id()];
+            while let Some(parent) = pending.pop() {
+                let started = children.get(&parent).into_iter().flatten();
+                found.extend(started.clone());
+                pending.extend(started);
+            }
+            let open =
+                |id: &u32| pidfd_open(Pid::from_raw(i32::try_from(*id).ok()?)?, PidfdFlags::empty()).ok();
+            Self(found.iter().filter_map(open).collect())
+        }
+
+        /// Ends those that are still there.
+        pub fn kill(self) {
+            // Fails where one has ended.
+            self.0.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
+        }
+    }
+
+    /// Returns the children of each process (proc_pid_stat(5)).
+    fn children() -> BTreeMap<u32, Vec<u32>> {
+        let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            if let Some(parent) = parent(&entry.path().join("stat")) {
+                children.entry(parent).or_default().push(id);
+            }
+        }
+        children
+    }
+
+    fn parent(stat: &std::path::Path) -> Option<u32> {
+        let text = fs::read_to_string(stat).ok()?;
+        // The name before it may hold anything, parentheses too.
+        let (_, rest) = text.rsplit_once(')')?;
+        rest.split_whitespace().nth(1)?.parse().ok()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod strays {
+    use std::process::Child;
+
+    /// Nothing tells here what a program started.
+    #[derive(Debug)]
+    pub struct Strays;
+
+    impl Strays {
+        /// Finds nothing.
+        #[must_use]
+        pub fn of(_: &Child) -> Self {
+            Self
+        }
+
+        /// Ends nothing.
+        pub fn kill(self) {}
+    }
+}

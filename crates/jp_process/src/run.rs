@@ -283,6 +283,7 @@ impl Running {
         if self.is_reaped {
             return;
         }
+        let strays = group::Strays::of(&self.child);
         group::terminate(&mut self.child);
         let asked = Instant::now();
         while cfg!(unix)
@@ -300,6 +301,7 @@ impl Running {
             }
         }
         group::kill(&mut self.child);
+        strays.kill();
         // What can't be waited for was never there.
         let _ = self.child.wait();
         self.is_reaped = true;

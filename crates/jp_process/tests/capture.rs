@@ -115,3 +115,23 @@ fn program_that_there_is_not_is_an_error() {
     let error = capture(Command::new("no-such-program"), b"{}", &bounds).unwrap_err();
     assert!(matches!(error, ProcessError::NotFound { program } if program == "no-such-program"));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_left_the_group_is_ended_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pid");
+    let script = format!("setsid sh -c 'echo $$ > {0}; exec sleep 1000' & sleep 1000", file.display());
+    let is_written = || std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'));
+    let bounds = Bounds { timeout: LONG, max_bytes: 1000, is_moot: &is_written };
+    let captured = capture(shell(&script), &[], &bounds).unwrap();
+    assert_eq!(captured.end, End::Moot);
+    let until = Instant::now() + LONG;
+    let pid = std::fs::read_to_string(&file).unwrap();
+    while std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()))
+        .is_ok_and(|stat| !stat.contains(") Z "))
+    {
+        assert!(Instant::now() < until, "{pid} is still there");
+        std::thread::yield_now();
+    }
+}
