@@ -232,7 +232,7 @@ pub enum AttachError {
     #[error("attach stdin: there is nothing in it")]
     EmptyStdin,
     /// There is no output of a command.
-    #[error("attach {input:?}")]
+    #[error("attach {input:?}{}", spaced_hint(source))]
     Command {
         /// What was asked for.
         input: String,
@@ -348,6 +348,16 @@ impl AttachError {
             io::ErrorKind::NotFound => Self::Missing { input, path },
             _ => Self::Io { input, action, path, source },
         }
+    }
+}
+
+/// Explains a program with a space in its name.
+fn spaced_hint(error: &CommandError) -> &'static str {
+    match error {
+        CommandError::NotFound { program } if program.contains(' ') => {
+            " (a cmd:// URL has its arguments as `?arg=…&arg=…`)"
+        }
+        _ => "",
     }
 }
 

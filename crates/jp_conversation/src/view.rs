@@ -6,16 +6,21 @@
 
 mod cut;
 mod explain;
+mod hidden;
 mod hints;
 mod render;
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, VecDeque},
+};
 
 use jp_resource::{BlobRef, Encoding, Payload, Snapshot};
 use jp_tool::StoredBlock;
 
 pub use cut::{Shown, inline_text, shown_text};
 pub use explain::{BlockRow, TurnRow, explain, tokens};
+pub use hidden::Hidden;
 pub use hints::CacheHint;
 pub use render::{resource_block, text_of_missing_answer, text_of_missing_result};
 
@@ -57,8 +62,8 @@ pub enum Message<'a> {
         turn: usize,
         /// The call.
         call: &'a ToolCallRequest,
-        /// What came back; `None` where the turn was interrupted before anything did.
-        response: Option<&'a ToolCallResponse>,
+        /// What is shown of what came back; `None` where the turn was interrupted before anything did.
+        response: Option<Cow<'a, ToolCallResponse>>,
     },
 }
 
@@ -156,6 +161,7 @@ impl<'a> Builder<'a> {
         self.messages.push(Message::Assistant { turn, parts });
         for (part, response) in answer {
             if let AnswerPart::Call(call) = part {
+                let response = response.map(hidden::shown_response);
                 self.messages.push(Message::Tool { turn, call, response });
             }
         }
@@ -276,7 +282,7 @@ mod tests {
             Message::Assistant { turn, parts } => format!("{turn} assistant {}", parts.len()),
             Message::NoAnswer { turn } => format!("{turn} no answer"),
             Message::Tool { turn, call, response } => {
-                let result = response.and_then(|response| response.structured_content.clone());
+                let result = response.as_ref().and_then(|response| response.structured_content.clone());
                 format!("{turn} tool {} {:?}", call.id, result.map(|value| value.to_string()))
             }
         };

@@ -179,17 +179,22 @@ mod tests {
             _ => unreachable!("a call was made"),
         };
         let mut store = Store::default();
+        let long = "x".repeat(300);
         for (name, sent) in
-            [("functions.read file", "functions_read_file"), ("", "_"), (&"x".repeat(90), &"x".repeat(64))]
+            [("functions.read file", Some("functions_read_file")), ("", Some("_")), (&long, None)]
         {
             let kinds =
                 vec![fixtures::request("Hi", vec![]), call(name), fixtures::result("1", true, vec![])];
             let stream = fixtures::stream(kinds, &mut store);
             let thread = view::thread(&stream);
-            for format in [Format::Chat, Format::OpenAi, Format::OpenRouter, Format::Gemini] {
+            use Format::{Anthropic, Chat, Gemini, OpenAi, OpenRouter};
+            for (format, longest) in
+                [(Anthropic, 200), (Chat, 64), (OpenAi, 64), (OpenRouter, 64), (Gemini, 64)]
+            {
                 let mut out = Vec::new();
                 format.encode(&Request::new("p/m", &thread), &mut store, &mut out).unwrap();
                 let body = String::from_utf8(out).unwrap();
+                let sent = sent.unwrap_or(&long[..longest]);
                 assert!(body.contains(&format!("\"name\":\"{sent}\"")), "{format:?}: {body}");
             }
         }

@@ -82,17 +82,24 @@ pub(crate) fn file_name(resource: &Snapshot) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
+/// How many characters the name of a called tool may have in most APIs.
+const LONGEST_NAME: usize = 64;
+
 /// Returns the name of a call as it goes back: models make names up, and the APIs refuse those that no tool can have.
 pub(crate) fn name_of(call: &ToolCallRequest) -> Cow<'_, str> {
-    const LONGEST: usize = 64;
+    name_within(call, LONGEST_NAME)
+}
+
+/// Like [`name_of`], where an API has a longest name of its own.
+pub(crate) fn name_within(call: &ToolCallRequest, longest: usize) -> Cow<'_, str> {
     let fits = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
     let name = call.name.as_str();
     match name {
         "" => "_".into(),
-        name if name.len() <= LONGEST && name.chars().all(fits) => name.into(),
+        name if name.len() <= longest && name.chars().all(fits) => name.into(),
         name => name
             .chars()
-            .take(LONGEST)
+            .take(longest)
             .map(|character| if fits(character) { character } else { '_' })
             .collect(),
     }

@@ -4,7 +4,7 @@ use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// No directory of `PATH` has the program.
-    #[error("there is no program {program:?} in PATH{}", spaced_hint(program))]
+    #[error("there is no program {program:?} in PATH")]
     NotFound {
         /// The program.
         program: String,
@@ -50,9 +50,4 @@ pub enum ProcessError {
         /// Why it failed.
         source: io::Error,
     },
-}
-
-/// Explains a program with a space in its name.
-fn spaced_hint(program: &str) -> &'static str {
-    if program.contains(' ') { "; a cmd:// URL has its arguments as `?arg=…&arg=…`" } else { "" }
 }

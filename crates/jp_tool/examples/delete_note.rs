@@ -50,6 +50,6 @@ fn answer(invocation: &Invocation) -> io::Result<ToolResponse> {
 
 fn failed(error: &io::Error) -> ToolResponse {
     let details = ToolError { transient: false, trace: vec![error.to_string()] };
-    let response = ToolResponse::error([ContentBlock::text("The note could not be deleted.")]);
+    let response = ToolResponse::failed("The note could not be deleted.");
     ToolResponse { error: Some(details), ..response }
 }

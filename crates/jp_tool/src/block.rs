@@ -231,9 +231,18 @@ where
         }
         "image" => ContentBlock::Image(read_media(&mut object)?),
         "audio" => ContentBlock::Audio(read_media(&mut object)?),
-        "question" => ContentBlock::Question { question: object.take("question")? },
+        "question" => ContentBlock::Question { question: read_question(object.take("question")?)? },
         _ => return Err(BlockError { reason: format!("unknown block type `{kind}`") }),
     })
+}
+
+fn read_question(question: InputRequest) -> Result<InputRequest, BlockError> {
+    match question.id.as_str() {
+        "" => Err(BlockError {
+            reason: "`question`: its `id` is empty, so its answer could not be told apart".to_owned(),
+        }),
+        _ => Ok(question),
+    }
 }
 
 fn read_media<B: Bytes>(object: &mut Object) -> Result<Media<B>, BlockError> {
@@ -361,6 +370,10 @@ mod tests {
             (
                 json!({"type": "resource", "resource": {"uri": "a:b"}}),
                 "`resource`: neither `text` nor `blob`",
+            ),
+            (
+                json!({"type": "question", "question": {"id": "", "text": "?", "schema": {}}}),
+                "`question`: its `id` is empty, so its answer could not be told apart",
             ),
             (
                 json!({"type": "image", "data": "?", "mimeType": "image/png"}),

@@ -65,6 +65,11 @@ impl ToolResponse {
         Self { is_error: true, ..Self::new(content) }
     }
 
+    /// Makes a failed response of nothing but text.
+    pub fn failed(text: impl Into<String>) -> Self {
+        Self::error([ContentBlock::text(text)])
+    }
+
     /// Reads a response; a malformed part costs that part and a warning, never the whole.
     pub fn from_json(value: Value) -> Result<(Self, Vec<String>), ResponseError> {
         let Value::Object(mut object) = value else { return Err(ResponseError::NoContent) };

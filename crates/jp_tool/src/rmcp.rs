@@ -456,7 +456,7 @@ mod tests {
         let mcp::ServerResult::CustomResult(result) = read else { panic!("{read:?}") };
         let read = McpResponse::try_from(result).unwrap();
         let meta = Map::from_iter([("k".into(), json!(1))]);
-        assert_eq!(read.response, ToolResponse { meta, ..ToolResponse::error([ContentBlock::text("a")]) });
+        assert_eq!(read.response, ToolResponse { meta, ..ToolResponse::failed("a") });
         let messages: Vec<_> = read.skipped.iter().map(ToString::to_string).collect();
         assert_eq!(
             messages,

@@ -10,37 +10,28 @@ use std::{
 use jp_tool::{Called, ContentBlock, Invocation, Surroundings, ToolResponse};
 use serde_json::{Map, Value, json};
 
-/// Where the example is: built with the tests, unless only some of them were.
+/// Where the example is: `cargo test` and `cargo nextest run` build it with the tests, but not with one test alone.
 fn example() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let name = format!("delete_note{}", std::env::consts::EXE_SUFFIX);
     test.parent().and_then(Path::parent).unwrap().join("examples").join(name)
 }
 
-#[expect(clippy::print_stdout, reason = "tells why the test has nothing to run")]
-fn skip(reason: &str) {
-    println!("skipped: {reason}");
-}
-
-fn run(root: &Path, name: &str, answers: Map<String, Value>) -> Option<ToolResponse> {
+fn run(root: &Path, name: &str, answers: Map<String, Value>) -> ToolResponse {
     let Value::Object(arguments) = json!({"name": name}) else { unreachable!() };
     let tool = Called { name: "delete_note".to_owned(), arguments, answers, ..Called::default() };
     let context = Surroundings { root: root.to_owned(), conversation_id: None };
     let mut command = Command::new(example());
     command.current_dir(root).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = match command.spawn() {
-        Ok(child) => child,
-        Err(error) => {
-            skip(&format!("the example is not built: {error}"));
-            return None;
-        }
-    };
+    let mut child = command
+        .spawn()
+        .expect("the example is not built; `cargo build -p jp_tool --example delete_note` does it");
     serde_json::to_writer(child.stdin.take().unwrap(), &Invocation { tool, context }).unwrap();
     let output = child.wait_with_output().unwrap();
     let (response, warnings) =
         ToolResponse::from_json(serde_json::from_slice(&output.stdout).unwrap()).unwrap();
     assert_eq!(warnings, Vec::<String>::new());
-    Some(response)
+    response
 }
 
 #[test]
@@ -50,7 +41,7 @@ fn example_shows_the_note_asks_and_acts_on_the_answer() {
     let note = root.path().join("notes/milk.md");
     fs::write(&note, "Buy milk.").unwrap();
 
-    let Some(response) = run(root.path(), "milk", Map::new()) else { return };
+    let response = run(root.path(), "milk", Map::new());
     let [ContentBlock::Resource { resource, .. }, ContentBlock::Question { question }] =
         &response.content[..]
     else {
@@ -59,13 +50,13 @@ fn example_shows_the_note_asks_and_acts_on_the_answer() {
     assert_eq!((&*resource.uri, resource.content.as_text()), ("file:notes/milk.md", Some("Buy milk.")));
 
     let answered = |answer: bool| Map::from_iter([(question.id.clone(), answer.into())]);
-    let kept = run(root.path(), "milk", answered(false)).unwrap();
+    let kept = run(root.path(), "milk", answered(false));
     assert_eq!(kept.content, [ContentBlock::text("notes/milk.md was left as it is.")]);
     assert!(note.exists());
-    let deleted = run(root.path(), "milk", answered(true)).unwrap();
+    let deleted = run(root.path(), "milk", answered(true));
     assert_eq!(deleted.content, [ContentBlock::text("notes/milk.md is deleted.")]);
     assert!(!note.exists());
 
-    let missing = run(root.path(), "milk", Map::new()).unwrap();
+    let missing = run(root.path(), "milk", Map::new());
     assert!(missing.is_error && !missing.error.unwrap().trace.is_empty());
 }

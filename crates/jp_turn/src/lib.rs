@@ -16,6 +16,7 @@ mod ask;
 mod builtin;
 mod call;
 mod calls;
+mod excerpt;
 mod inquiry;
 mod local;
 mod parse;

@@ -16,11 +16,17 @@ use std::{
 };
 
 use jp_process::{Bounds, End, ProcessError};
-use jp_tool::{Called, ContentBlock, Invocation, Surroundings, ToolResponse};
+use jp_tool::{Called, Invocation, Surroundings, ToolResponse};
 use serde_json::{Map, Value};
 
 pub(crate) use self::resources::with_canonical_uris;
-use crate::{Preview, Tool, Toolbox, call::Plan, calls::Line, parse_command_output};
+use crate::{
+    Preview, Tool, Toolbox,
+    call::Plan,
+    calls::Line,
+    excerpt,
+    parse::{parse_command_output, warning_block},
+};
 
 /// How much is kept of what a program prints to one of its outputs.
 const MAX_BYTES: u64 = 16_000_000;
@@ -59,7 +65,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Shows the command line that will run, its long words in full below. What stands for the whole document is left
+    /// Shows the command line that will run; where it has long words, these in full and the arguments below. What stands for the whole document is left
     /// as it is: the arguments say more.
     fn preview(&self) -> Result<Preview, String> {
         let document = self.document(&Map::new());
@@ -72,7 +78,10 @@ impl Call<'_> {
         let line = title::line(&words);
         Ok(match title::short_line(&words) {
             None => Preview { title: line, detail: None },
-            Some(short) => Preview { title: short, detail: Some(line) },
+            Some(short) => {
+                let arguments = serde_json::to_string_pretty(&self.arguments).unwrap_or_default();
+                Preview { title: short, detail: Some(format!("{line}\n{arguments}")) }
+            }
         })
     }
 
@@ -81,14 +90,14 @@ impl Call<'_> {
         let document = self.document(answers);
         let program = match self.program(&document) {
             Ok(program) => program,
-            Err(reason) => return ToolResponse::error([ContentBlock::text(reason)]),
+            Err(reason) => return ToolResponse::failed(reason),
         };
         let bounds =
             Bounds { timeout: self.tool.timeout, max_bytes: MAX_BYTES, is_moot: &|| line.is_cancelled() };
         // It ends with a newline for those who read lines.
         let captured = match jp_process::capture(program, format!("{document}\n").as_bytes(), &bounds) {
             Ok(captured) => captured,
-            Err(error) => return self.not_started(&error, line),
+            Err(error) => return self.not_started(&error, &document, line),
         };
         let name = &self.tool.name;
         if let End::TimedOut(limit) = captured.end {
@@ -116,28 +125,34 @@ impl Call<'_> {
         let surroundings = &self.toolbox.surroundings;
         let root = &surroundings.root;
         if !root.is_dir() {
-            return Err(format!(
-                "`{}` was not run: the workspace {root:?} is not there any more.",
-                self.tool.name
-            ));
+            return Err(format!("`{}` was not run: the workspace is not there any more.", self.tool.name));
         }
         Ok(program(&self.command.words, document, surroundings))
     }
 
-    fn not_started(&self, error: &ProcessError, line: &Line) -> ToolResponse {
+    fn not_started(&self, error: &ProcessError, document: &Value, line: &Line) -> ToolResponse {
         let name = &self.tool.name;
         let place = format!("`conversation.tools.{name}.command`");
         let reason = match error {
             ProcessError::Start { source, .. } if source.kind() == io::ErrorKind::ArgumentListTooLong => {
                 "its command line would be too long; the program finds its arguments on stdin, too".to_owned()
             }
-            // The words of a configured command are split already: no advice about spaces.
-            ProcessError::NotFound { program } => format!("there is no program {program:?} in PATH"),
-            error => with_causes(error),
+            error => told_as_configured(error, &template::fill(&self.command.words[0], document)),
         };
         line.notice(format!("`{name}` was not run: {reason}; it is configured at {place}"));
-        let text = format!("The tool `{name}` was not run: {reason}. The person configures it at {place}.");
-        ToolResponse::error([ContentBlock::text(text)])
+        ToolResponse::failed(format!(
+            "The tool `{name}` was not run: {reason}. The person configures it at {place}."
+        ))
+    }
+}
+
+/// Says why a program does not start; the place where it is looked for is this machine's alone, so it goes by what the
+/// configuration calls it.
+pub(crate) fn told_as_configured(error: &ProcessError, program: &str) -> String {
+    match error {
+        ProcessError::Missing { .. } => format!("there is no program {program:?}"),
+        ProcessError::Start { source, .. } => format!("{program:?} can't be started: {source}"),
+        error => with_causes(error),
     }
 }
 
@@ -186,17 +201,8 @@ fn with_causes(error: &dyn StdError) -> String {
 
 /// Returns the first warnings, none of them long.
 fn told_of(warnings: &[String]) -> Vec<String> {
-    let short = |warning: &String| match warning.char_indices().nth(WARNING_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &warning[..end]),
-        None => warning.clone(),
-    };
+    let short = |warning: &String| excerpt::beginning(warning, WARNING_CHARACTERS);
     let more = warnings.len().saturating_sub(MAX_WARNINGS);
     let rest = (more > 0).then(|| format!("and {more} more like these"));
     warnings.iter().take(MAX_WARNINGS).map(short).chain(rest).collect()
-}
-
-fn warning_block(warnings: &[String]) -> Option<ContentBlock> {
-    let lines = warnings.iter().map(|warning| format!("- {warning}\n"));
-    let text = format!("jp could not use all of what the tool printed:\n{}", lines.collect::<String>());
-    (!warnings.is_empty()).then(|| ContentBlock::text(text))
 }

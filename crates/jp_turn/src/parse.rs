@@ -53,8 +53,9 @@ pub fn parse_command_output(captured: Captured) -> Parsed {
     }
     let mut response = with_uris(response, &mut warnings);
     let is_nothing = response.content.is_empty() && response.structured_content.is_none();
-    if is_nothing && warnings.is_empty() {
-        response.content.push(ContentBlock::text("The tool returned nothing, and exited with status 0."));
+    if let (End::Exited(status), true, true) = (end, is_nothing, warnings.is_empty()) {
+        let text = format!("The tool returned nothing, and exited with status {status}.");
+        response.content.push(ContentBlock::text(text));
     }
     Parsed { response, warnings }
 }
@@ -106,9 +107,17 @@ pub(crate) fn sentence(what: &str, end: End) -> String {
     }
 }
 
-fn stderr_block(stderr: String) -> Option<ContentBlock> {
+/// Tells what came through standard error, unless it is blank.
+pub(crate) fn stderr_block(stderr: String) -> Option<ContentBlock> {
     let is_blank = stderr.trim().is_empty();
     (!is_blank).then(|| ContentBlock::text(format!("[stderr]\n{stderr}")))
+}
+
+/// Tells a model what else there is to know of a result.
+pub(crate) fn warning_block(warnings: &[String]) -> Option<ContentBlock> {
+    let lines: String = warnings.iter().map(|warning| format!("- {warning}\n")).collect();
+    let text = format!("There are warnings about this result:\n{lines}");
+    (!warnings.is_empty()).then(|| ContentBlock::text(text))
 }
 
 /// Drops resources that nothing identifies.
@@ -149,6 +158,10 @@ pub(crate) fn text(output: Kept, name: &str, warnings: &mut Vec<String>) -> Stri
         head.truncate(whole);
         let (head, head_is_text) = readable(head);
         let (tail, tail_is_text) = readable(tail[rest..].to_vec());
+        warnings.push(format!(
+            "it printed {} bytes to its {name}; of these {left_out}, in the middle, are not kept",
+            left_out + (head.len() + tail.len()) as u64
+        ));
         let gap = format!("\n[{left_out} bytes that were printed here are not kept]\n");
         (head + &gap + &tail, head_is_text && tail_is_text)
     };

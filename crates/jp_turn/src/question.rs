@@ -10,6 +10,7 @@ use crate::{
     Answerer, Question, Reply, Schema, Tool, Toolbox,
     call::Act,
     calls::{Inquiry, Line},
+    excerpt,
 };
 
 /// How often a tool may run for one call.
@@ -22,6 +23,8 @@ const MAX_QUESTIONS: usize = 50;
 const MAX_SCHEMA_BYTES: usize = 128_000;
 /// How large an answer may be, in bytes: it goes to the tool each time it runs again.
 const MAX_ANSWER_BYTES: usize = 1_000_000;
+/// How many characters of what a tool wrote are shown in a message.
+const MAX_SHOWN: usize = 200;
 
 /// Runs a tool, answers its questions and runs it again, until it asks nothing; the last run's response counts.
 pub(crate) fn answered(
@@ -38,11 +41,11 @@ pub(crate) fn answered(
         match asking.answer(&response, &mut answers) {
             Ok(false) => return response,
             Ok(true) => {}
-            Err(reason) => return ToolResponse::error([ContentBlock::text(reason)]),
+            Err(reason) => return ToolResponse::failed(reason),
         }
     }
     let reason = format!("`{}` was run {MAX_RUNS} times and still asks questions.", tool.name);
-    ToolResponse::error([ContentBlock::text(reason)])
+    ToolResponse::failed(reason)
 }
 
 /// The questions of one call.
@@ -75,11 +78,14 @@ impl<'a> Asking<'a> {
     /// Answers the questions of a response, in order; returns whether there were any.
     fn answer(&mut self, response: &ToolResponse, answers: &mut Map<String, Value>) -> Result<bool, String> {
         let questions = self.questions(response)?;
+        // Nobody is asked in vain.
+        let checked: Vec<_> =
+            questions.iter().map(|(_, question)| self.checked(question)).collect::<Result<_, _>>()?;
         let mut start = 0;
-        for (index, question) in &questions {
+        for ((index, question), checked) in questions.iter().zip(&checked) {
             self.count(question)?;
             let (before, since) = (&response.content[..*index], &response.content[start..*index]);
-            let answer = self.answer_to(question, before, since)?;
+            let answer = self.answer_to_checked(checked, before, since)?;
             answers.insert(question.id.clone(), answer);
             start = index + 1;
         }
@@ -132,14 +138,23 @@ impl<'a> Asking<'a> {
         before: &[ContentBlock],
         since: &[ContentBlock],
     ) -> Result<Value, String> {
-        let checked = self.checked(question)?;
-        if let Some(answer) = self.said(&checked) {
+        self.answer_to_checked(&self.checked(question)?, before, since)
+    }
+
+    fn answer_to_checked(
+        &self,
+        checked: &Checked,
+        before: &[ContentBlock],
+        since: &[ContentBlock],
+    ) -> Result<Value, String> {
+        if let Some(answer) = self.said(checked) {
             return Ok(answer);
         }
+        let question = &checked.question;
         match self.tool.questions.get(&question.id) {
-            Some(Answerer::Fixed(answer)) => self.fixed(&checked, answer),
-            Some(Answerer::Assistant) => self.infer(&checked, context(before)),
-            Some(Answerer::User) | None => self.ask(&checked, context(since)),
+            Some(Answerer::Fixed(answer)) => self.fixed(checked, answer),
+            Some(Answerer::Assistant) => self.infer(checked, context(before)),
+            Some(Answerer::User) | None => self.ask(checked, context(since)),
         }
     }
 
@@ -250,7 +265,7 @@ impl<'a> Asking<'a> {
     }
 
     fn keep(&self, question: &InputRequest, answer: &Value, target: &str) {
-        let id = format!("{}.{}", self.call.id, question.id);
+        let id = self.toolbox.inquiry_id(&self.call.id, &question.id);
         let source =
             json!({"source": "tool", "name": self.tool.name, "call": self.call.id, "target": target});
         let request = InquiryRequest { id: id.clone(), source, question: question.clone() };
@@ -277,13 +292,7 @@ fn context(blocks: &[ContentBlock]) -> Vec<ContentBlock> {
 
 /// Returns the beginning of what a tool wrote, which may be of any length.
 fn shortened(text: &str) -> String {
-    const CHARACTERS: usize = 200;
-    let mut characters = text.chars();
-    let mut start: String = characters.by_ref().take(CHARACTERS).collect();
-    if characters.next().is_some() {
-        start.push('…');
-    }
-    start
+    excerpt::beginning(text, MAX_SHOWN)
 }
 
 #[cfg(test)]

@@ -2,12 +2,19 @@
 
 use jp_conversation::{
     ToolCallResponse,
-    view::{Shown, inline_text},
+    view::{Hidden, Shown, inline_text},
 };
 use jp_tool::{ContentBlock, StoredBlock, ToolError, ToolResponse};
 
-/// From how many blocks on those of text in a row become one: each that is cut costs a line.
+/// From how many blocks on those of text in a row become one: each that is cut costs a line. A block is not cut to less
+/// than this part of what may be shown; rather some are hidden.
 const MANY_BLOCKS: usize = 100;
+/// How far what is shown may go beyond its bound: cuts have lines, and resources have names.
+const SLACK: usize = 1000;
+/// More than the line where a text is cut takes, and as much as a text is longer than its share at most that is not cut.
+const CUT_LINE: usize = 256;
+/// About what stands around a resource or in the place of other content, beside the names.
+const FRAME: usize = 50;
 
 /// Makes the event of a response.
 ///
@@ -33,24 +40,81 @@ fn error_block(error: &ToolError) -> Option<ContentBlock> {
     (!text.is_empty()).then(|| ContentBlock::text(text))
 }
 
-/// Marks how much of a result the model is shown: at most `max_bytes` of its text, shared out among the blocks so that
-/// short ones are whole.
+/// Marks how much of a result the model is shown: at most about `max_bytes`.
+///
+/// They are shared out among the texts so that short ones are whole. Where the blocks are too many for that, the first and
+/// the last are shown.
 pub(crate) fn limited(mut response: ToolCallResponse, max_bytes: usize) -> ToolCallResponse {
     // Only jp says what is shown.
     response.content.iter_mut().for_each(|block| Shown::mark(None, block));
-    let length = |block: &StoredBlock| inline_text(block).map_or(0, str::len);
-    if response.content.iter().map(length).sum::<usize>() <= max_bytes {
-        return response;
+    if response.content.iter().map(cost).sum::<usize>() > max_bytes {
+        response.content = cut(response.content, max_bytes);
     }
-    if response.content.len() > MANY_BLOCKS {
-        response.content = joined(response.content);
+    let hidden = surplus(&response.content, max_bytes);
+    Hidden::mark(hidden, &mut response);
+    response
+}
+
+fn length(block: &StoredBlock) -> usize {
+    inline_text(block).map_or(0, str::len)
+}
+
+/// Marks how much of each text is shown.
+fn cut(mut blocks: Vec<StoredBlock>, max_bytes: usize) -> Vec<StoredBlock> {
+    if blocks.len() > MANY_BLOCKS {
+        blocks = joined(blocks);
     }
-    let share = fair_share(response.content.iter().map(length).collect(), max_bytes);
-    for block in &mut response.content {
+    let total = for_texts(&blocks, max_bytes);
+    let share = fair_share(blocks.iter().map(length).collect(), total).max(total / MANY_BLOCKS);
+    for block in &mut blocks {
         let shown = inline_text(block).and_then(|text| Shown::within(text, share));
         Shown::mark(shown, block);
     }
-    response
+    blocks
+}
+
+/// Returns how much the texts may have where cuts and names are to fit in, too; that is half of the bound or more.
+fn for_texts(blocks: &[StoredBlock], max_bytes: usize) -> usize {
+    let may_be_cut = |block| length(block).saturating_mul(blocks.len() * 2) > max_bytes;
+    let around = |block| names(block) + if may_be_cut(block) { CUT_LINE } else { 0 };
+    let around: usize = blocks.iter().map(around).sum();
+    max_bytes.saturating_add(SLACK).saturating_sub(around).clamp(max_bytes / 2, max_bytes)
+}
+
+/// Returns which blocks in the middle are too many; the halves before and after them have half of the bound each.
+fn surplus(blocks: &[StoredBlock], max_bytes: usize) -> Option<Hidden> {
+    let costs: Vec<usize> = blocks.iter().map(cost).collect();
+    let bytes = max_bytes.saturating_add(SLACK);
+    if costs.iter().sum::<usize>() <= bytes {
+        return None;
+    }
+    let (head, tail) = (fitting(costs.iter(), bytes / 2), fitting(costs.iter().rev(), bytes / 2));
+    Some(Hidden(head..costs.len() - tail))
+}
+
+/// Returns about how many bytes a model is sent of a block; other content than text counts as what names it.
+fn cost(block: &StoredBlock) -> usize {
+    let shown = Shown::of(block).map(|Shown { head, tail }| head + tail + CUT_LINE);
+    names(block) + shown.unwrap_or_else(|| length(block))
+}
+
+fn names(block: &StoredBlock) -> usize {
+    match block {
+        ContentBlock::Resource { resource, .. } => {
+            FRAME + resource.uri.len() + resource.name.as_ref().map_or(0, String::len)
+        }
+        ContentBlock::Image(media) | ContentBlock::Audio(media) => FRAME + media.mime_type.len(),
+        ContentBlock::Text { .. } | ContentBlock::Question { .. } => 0,
+    }
+}
+
+/// Returns how many of the first costs fit into `bytes`.
+fn fitting<'c>(costs: impl Iterator<Item = &'c usize>, bytes: usize) -> usize {
+    let sums = costs.scan(0, |sum: &mut usize, cost| {
+        *sum += cost;
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= bytes).count()
 }
 
 /// Returns the length to which lengths are to be cut so that they sum up to at most `total`.
@@ -101,6 +165,10 @@ fn plain_text(block: &mut StoredBlock) -> Option<&mut String> {
 
 #[cfg(test)]
 mod tests {
+    use jp_conversation::{
+        Event, EventKind, Stream, ToolCallRequest,
+        view::{self, resource_block, shown_text},
+    };
     use jp_resource::{Checksum, Payload, Resource, ResourceContent};
     use jp_tool::{AnswerType, InputRequest, Status};
     use proptest::prelude::*;
@@ -116,12 +184,29 @@ mod tests {
         response("1", ToolResponse::new(texts.iter().map(ContentBlock::text)))
     }
 
-    fn shown(response: &ToolCallResponse) -> usize {
-        let shown = |block| {
-            let whole = inline_text(block).map_or(0, str::len);
-            Shown::of(block).map_or(whole, |Shown { head, tail }| head + tail)
+    /// What a model is shown of a result, block by block.
+    fn shown(response: &ToolCallResponse) -> Vec<String> {
+        let (id, name) = (response.id.clone(), "t".to_owned());
+        let call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let kinds = [EventKind::ToolCallRequest(call), EventKind::ToolCallResponse(response.clone())];
+        let stream = Stream::from_events(kinds.map(|kind| Event::new(now, kind)).into());
+        let thread = view::thread(&stream);
+        let Some(view::Message::Tool { response: Some(response), .. }) = thread.messages.last() else {
+            panic!("{thread:?}")
         };
-        response.content.iter().map(shown).sum()
+        let block = |block: &StoredBlock| {
+            let text = shown_text(block, inline_text(block).unwrap().into()).into_owned();
+            match block {
+                ContentBlock::Resource { resource, .. } => resource_block(resource, &text),
+                _ => text,
+            }
+        };
+        response.content.iter().map(block).collect()
+    }
+
+    fn shown_bytes(response: &ToolCallResponse) -> usize {
+        shown(response).iter().map(String::len).sum()
     }
 
     #[test]
@@ -130,7 +215,7 @@ mod tests {
             error: Some(ToolError { transient: true, trace: vec!["timeout".into(), "no route".into()] }),
             status: Some(Status::Stopped),
             meta: Map::from_iter([("other".to_owned(), 1.into())]),
-            ..ToolResponse::error([ContentBlock::text("No answer.")])
+            ..ToolResponse::failed("No answer.")
         };
         let event = response("1", failed);
         insta::assert_snapshot!(texts(&event).join("\n"), @r"
@@ -151,10 +236,7 @@ mod tests {
 
     #[test]
     fn error_without_details_is_as_it_is() {
-        let failed = ToolResponse {
-            error: Some(ToolError::default()),
-            ..ToolResponse::error([ContentBlock::text("No answer.")])
-        };
+        let failed = ToolResponse { error: Some(ToolError::default()), ..ToolResponse::failed("No answer.") };
         assert_eq!(texts(&response("1", failed)), ["No answer."]);
     }
 
@@ -216,19 +298,68 @@ mod tests {
         let lines: Vec<_> = (0..10_000).map(|n| format!("line {n}")).collect();
         let event = limited(of_texts(&lines), 1000);
         assert_eq!(texts(&event), [lines.join("\n")]);
-        assert!(shown(&event) <= 1000);
+        assert!(shown_bytes(&event) <= 1000 + CUT_LINE);
+    }
+
+    /// A result of many files, and how it ended.
+    fn of_files(count: usize, bytes: usize) -> ToolCallResponse {
+        let file = |n| {
+            let content = ResourceContent::Text("x".repeat(bytes));
+            ContentBlock::resource(Resource::new(format!("file:///{n}"), content))
+        };
+        response("1", ToolResponse::new((0..count).map(file).chain([ContentBlock::text("exit status 3")])))
+    }
+
+    #[test]
+    fn first_and_last_of_very_many_blocks_are_shown_and_all_are_kept() {
+        let event = limited(of_files(20_000, 200), 10_000);
+        assert_eq!(event.content.len(), 20_001);
+        let shown = shown(&event);
+        let line = shown.iter().position(|text| text.starts_with('…')).unwrap();
+        insta::assert_snapshot!(shown[line], @"… 19959 blocks are left out here, as the result is too long; a call that asks for less can show what is missing …");
+        assert_eq!((line, shown.len()), (21, 43));
+        assert!(shown[0].starts_with("```(file:///0)\nxxx") && shown.last().unwrap() == "exit status 3");
+        assert!(shown_bytes(&event) <= 10_000 + SLACK + 200);
+    }
+
+    #[test]
+    fn some_of_each_of_many_large_blocks_is_shown() {
+        let event = limited(of_files(50, 20_000), 256_000);
+        let is_cut = |block: &StoredBlock| Shown::of(block).is_some_and(|Shown { head, .. }| head > 2000);
+        assert_eq!(event.content.iter().filter(|block| is_cut(block)).count(), 50);
+        assert_eq!(Hidden::of(&event), None);
+        assert!(shown_bytes(&event) <= 256_000 + SLACK);
+    }
+
+    #[test]
+    fn blocks_without_content_are_not_endless_either() {
+        assert!(shown_bytes(&limited(of_files(20_000, 0), 10_000)) <= 10_000 + SLACK + 200);
+    }
+
+    #[test]
+    fn mark_of_the_tools_own_hides_nothing() {
+        let mut event = of_texts(&["a".to_owned(), "b".to_owned()]);
+        Hidden::mark(Some(Hidden(0..1)), &mut event);
+        assert_eq!(shown(&limited(event, 1000)), ["a", "b"]);
     }
 
     proptest! {
         #[test]
-        fn shown_text_is_within_the_bound_but_for_what_is_too_short_to_cut(
-            lengths in prop::collection::vec(0usize..3000, 0..12), max_bytes in 0usize..4000,
+        fn what_is_shown_is_within_the_bound(
+            lengths in prop::collection::vec((0usize..2000, any::<bool>()), 0..300), max_bytes in 0usize..100_000,
         ) {
-            let texts: Vec<_> = lengths.iter().map(|length| "x".repeat(*length)).collect();
-            let event = limited(of_texts(&texts), max_bytes);
-            prop_assert!(shown(&event) <= max_bytes + lengths.len() * 256);
-            if lengths.iter().sum::<usize>() <= max_bytes {
+            let block = |(length, is_text): &(usize, bool)| {
+                let text = "x".repeat(*length);
+                match is_text {
+                    true => ContentBlock::text(text),
+                    false => ContentBlock::resource(Resource::new("a:b", ResourceContent::Text(text))),
+                }
+            };
+            let event = limited(response("1", ToolResponse::new(lengths.iter().map(block))), max_bytes);
+            prop_assert!(shown_bytes(&event) <= max_bytes + SLACK + 200, "{}", shown_bytes(&event));
+            if lengths.iter().map(|(length, _)| length + FRAME).sum::<usize>() <= max_bytes {
                 prop_assert!(event.content.iter().all(|block| Shown::of(block).is_none()));
+                prop_assert_eq!(Hidden::of(&event), None);
             }
         }
     }

@@ -5,6 +5,8 @@ use std::error::Error;
 use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
 use serde_json::{Map, Value};
 
+use crate::excerpt;
+
 /// A schema, ready to check values.
 pub struct Schema {
     schemas: Schemas,
@@ -99,7 +101,7 @@ fn collect(error: &ValidationError<'_, '_>, faults: &mut Vec<String>) {
         let place = if place.is_empty() { "at its top".to_owned() } else { format!("at {place}") };
         let fault = format!("{place}: {}", error.kind).replace(LOCATION, "");
         let fault = fault.split_whitespace().collect::<Vec<_>>().join(" ");
-        let fault: String = fault.chars().take(CHARACTERS).collect();
+        let fault = excerpt::beginning(&fault, CHARACTERS);
         if !faults.contains(&fault) {
             faults.push(fault);
         }
@@ -135,6 +137,13 @@ mod tests {
         insta::assert_snapshot!(fault(schema.clone(), r#"{"scores": ["x", "y"]}"#), @"the answer does not fit the schema: at its top: missing properties 'title'; at /scores/0: want integer, but got string; at /scores/0: want null, but got string; and 2 more");
         insta::assert_snapshot!(fault(json!({"$ref": "#"}), "1"), @"the answer does not fit the schema: at its top: both '/$ref' and '' resolve to # causing reference cycle");
         insta::assert_snapshot!(fault(schema, "Sure! {}"), @"the answer is no JSON document: expected value at line 1 column 1");
+    }
+
+    #[test]
+    fn long_fault_is_cut_and_says_so() {
+        let schema = json!({"enum": ["x".repeat(500)]});
+        let fault = fault(schema, "1");
+        assert!(fault.ends_with("xxx…") && fault.len() < 300, "{fault}");
     }
 
     #[test]

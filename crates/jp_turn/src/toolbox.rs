@@ -1,7 +1,7 @@
 //! The tools of a turn, and what they share.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     path::PathBuf,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -28,6 +28,8 @@ pub struct Toolbox {
     pub(crate) handles: Handles,
     /// Held by the call that asks the person.
     asking: Mutex<()>,
+    /// The ids of the questions that were answered.
+    inquiries: Mutex<HashSet<String>>,
 }
 
 /// Where tools run.
@@ -68,6 +70,7 @@ impl Toolbox {
             said: Mutex::default(),
             handles: Handles::default(),
             asking: Mutex::default(),
+            inquiries: Mutex::default(),
         }
     }
 
@@ -85,6 +88,18 @@ impl Toolbox {
     /// Waits until no other call asks the person: what they say for the turn holds for those that waited.
     pub(crate) fn asking(&self) -> MutexGuard<'_, ()> {
         self.asking.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns an id for a question that a call asks; where it asks again, one with a number.
+    pub(crate) fn inquiry_id(&self, call: &str, question: &str) -> String {
+        let mut taken = self.inquiries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut id = format!("{call}.{question}");
+        let mut times = 1;
+        while !taken.insert(id.clone()) {
+            times += 1;
+            id = format!("{call}.{question}.{times}");
+        }
+        id
     }
 
     /// Finds a tool; the error is for the model.

@@ -278,7 +278,8 @@ fn person_is_shown_the_command_line_that_runs() {
     let course = world.call(asked(), json!({"text": "x".repeat(1000)}));
     let (title, detail) = &course.previews[0];
     assert!(title.len() < 120 && title.contains('…'), "{title}");
-    assert_eq!(detail.as_ref().unwrap(), &format!("echo 'it is' {}", "x".repeat(1000)));
+    let long = "x".repeat(1000);
+    assert_eq!(detail.as_ref().unwrap(), &format!("echo 'it is' {long}\n{{\n  \"text\": \"{long}\"\n}}"));
     let nul = world.call(asked(), json!({"text": "a\0b"}));
     assert_eq!(
         (nul.error(), nul.previews.len()),
@@ -394,7 +395,12 @@ fn program_that_prints_very_much_is_kept_in_part_and_shown_in_less() {
     let world = World::new();
     let script = "echo first; head -c 200000000 /dev/zero | tr '\\0' x; echo; echo last";
     let course = world.shell(script);
-    let text = course.text();
+    let said =
+        "it printed 200000012 bytes to its standard output; of these 184000012, in the middle, are not kept";
+    assert_eq!(course.notices, [format!("`t`: {said}")]);
+    let texts = course.texts();
+    assert!(texts[1].contains(said), "{}", texts[1]);
+    let text = texts[0];
     assert!(text.starts_with("first\n") && text.ends_with("x\nlast\n"));
     assert!(text.contains("x\n[184000012 bytes that were printed here are not kept]\nx"));
     assert!(text.len() < 16_000_100);
@@ -442,9 +448,9 @@ fn what_was_cut_is_read_on_to_its_end() {
 fn output_that_is_no_text_is_told_of() {
     let course = World::new().shell("printf 'caf\\351\\n'");
     assert!(
-        course.text().starts_with(
-            "caf\u{fffd}\n\njp could not use all of what the tool printed:\n- its standard output"
-        )
+        course
+            .text()
+            .starts_with("caf\u{fffd}\n\nThere are warnings about this result:\n- its standard output")
     );
     assert_eq!(course.notices.len(), 1);
 }
@@ -460,7 +466,7 @@ fn malformed_blocks_are_told_to_the_model_and_the_person() {
     let course = world.call(tool(&["printf", "%s", &content.to_string()]), json!({}));
     insta::assert_snapshot!(course.text(), @r#"
     kept
-    jp could not use all of what the tool printed:
+    There are warnings about this result:
     - content block 3 skipped: unknown block type `hologram`
     - a content block was skipped: its URI "file:a%00b" names no file: a name in it holds a NUL
     "#);

@@ -248,8 +248,21 @@ mod tests {
             for (head, tail) in [(head, tail), (tail, head), (head % 50, tail)] {
                 let block = marked(&text, head as usize, tail as usize);
                 let shown = shown_text(&block, Cow::Borrowed(&*text));
-                prop_assert!(shown.len() >= text.len().min((head as usize).saturating_add(tail as usize).saturating_sub(6)));
+                let (head, tail) = ((head as usize).min(text.len()), (tail as usize).min(text.len()));
                 shown_bytes(&block);
+                let Some((before, line)) = shown.split_once("… ") else {
+                    prop_assert!(head + tail >= text.len());
+                    prop_assert_eq!(&*shown, &*text);
+                    continue;
+                };
+                let after = line.split_once(" …\n").unwrap().1;
+                let left_out: usize = line.split(' ').next().unwrap().parse().unwrap();
+                let (start, end) = (text.len() - after.len() - left_out, text.len() - after.len());
+                let rest_of_before = before.strip_prefix(&text[..start]);
+                prop_assert!(matches!(rest_of_before, Some("" | "\n")), "{:?}", shown);
+                prop_assert_eq!(after, &text[end..]);
+                // No more than the mark says, and no less but for a character that it goes through.
+                prop_assert!((start..start + 3).contains(&head) && (after.len()..after.len() + 3).contains(&tail));
             }
         }
     }

@@ -139,6 +139,8 @@ fn row(kind: &'static str, bytes: u64) -> BlockRow {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use jp_tool::ContentBlock;
     use serde_json::Map;
 
@@ -163,7 +165,7 @@ mod tests {
             structured_content: None,
             meta: Map::new(),
         };
-        let messages = vec![Message::Tool { turn: 1, call: &call, response: Some(&response) }];
+        let messages = vec![Message::Tool { turn: 1, call: &call, response: Some(Cow::Borrowed(&response)) }];
         let rows = explain(&Thread { messages });
         let row = &rows[0].blocks[0];
         assert_eq!((row.bytes, row.tokens, row.delivery), (shown, tokens(shown), "cut"));

@@ -53,7 +53,7 @@ fn sent_bytes(message: &Message<'_>) -> Option<u64> {
     match message {
         Message::User { request, .. } => Some(request.resources.iter().map(resource_bytes).sum()),
         Message::Tool { response, .. } => {
-            Some(response.map_or(0, |response| response.content.iter().map(shown_bytes).sum()))
+            Some(response.as_ref().map_or(0, |response| response.content.iter().map(shown_bytes).sum()))
         }
         Message::Assistant { .. } | Message::NoAnswer { .. } => None,
     }

@@ -89,7 +89,7 @@ impl<'a> Builder<'a> {
             Message::NoAnswer { .. } => self.push(Role::Assistant, missing_answer()),
             Message::Tool { turn, call, response } => {
                 let id = self.called.pop_front().unwrap_or_default();
-                let result = ToolResult { turn: *turn, id, call, response: *response };
+                let result = ToolResult { turn: *turn, id, call, response: response.as_deref() };
                 self.push(Role::User, Block::ToolResult(result));
             }
         }

@@ -21,7 +21,9 @@ use super::{
 use crate::{
     Capabilities, Contents, Error, Note, Request, Tool,
     json::{JsonText, write_string},
-    parts::{IMAGES, PDF, Separator, UNKNOWN, essence, result_of, subject, write_base64, write_json},
+    parts::{
+        IMAGES, PDF, Separator, UNKNOWN, essence, name_within, result_of, subject, write_base64, write_json,
+    },
     shown::{self, Shown},
     xml,
 };
@@ -433,11 +435,10 @@ fn write_text(
 }
 
 fn write_tool_use(id: &str, call: &ToolCallRequest, out: &mut dyn Write) -> Result<(), Error> {
-    let name: String = call.name.chars().take(LONGEST_NAME).collect();
     out.write_all(br#"{"type":"tool_use","id":"#)?;
     write_json(&id, out)?;
     out.write_all(br#","name":"#)?;
-    write_json(&if name.is_empty() { "_" } else { &name }, out)?;
+    write_json(&name_within(call, LONGEST_NAME), out)?;
     out.write_all(br#","input":"#)?;
     write_json(&call.arguments, out)
 }

@@ -150,7 +150,7 @@ impl Encoder<'_> {
             Message::Tool { turn, call, response } => {
                 self.separator.write(out)?;
                 self.ends_with_user = false;
-                self.write_tool(*turn, call, *response, self.marks.is_at(index), out)
+                self.write_tool(*turn, call, response.as_deref(), self.marks.is_at(index), out)
             }
         }
     }

@@ -222,7 +222,9 @@ impl Encoder<'_> {
             Message::NoAnswer { .. } => {
                 self.write_part(Kind::Model, &TextPart::new(view::text_of_missing_answer()), out)
             }
-            Message::Tool { turn, call, response } => self.write_result(*turn, call, *response, out),
+            Message::Tool { turn, call, response } => {
+                self.write_result(*turn, call, response.as_deref(), out)
+            }
         }
     }
 

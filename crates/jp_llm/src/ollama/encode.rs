@@ -164,7 +164,7 @@ impl Encoder<'_> {
             }
             Message::Tool { turn, call, response } => {
                 separator.write(out)?;
-                self.write_tool(*turn, call, *response, out)
+                self.write_tool(*turn, call, response.as_deref(), out)
             }
         }
     }

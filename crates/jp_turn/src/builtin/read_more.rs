@@ -44,7 +44,7 @@ pub(super) fn plan<'a>(
     let preview = Preview { title: format!("read {uri} from byte {offset}"), detail: None };
     let act = move |_: &Map<String, Value>, line: &Line| match read(checksum, offset, tool, line) {
         Ok(text) => ToolResponse::new([ContentBlock::text(text)]),
-        Err(reason) => ToolResponse::error([ContentBlock::text(reason)]),
+        Err(reason) => ToolResponse::failed(reason),
     };
     Ok(Plan { preview, is_sensitive: false, act: Box::new(act) })
 }

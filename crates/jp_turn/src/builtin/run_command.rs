@@ -12,7 +12,7 @@ use crate::{
     Preview, Tool, Toolbox,
     call::Plan,
     calls::Line,
-    parse::{sentence, text},
+    parse::{sentence, stderr_block, text, warning_block},
 };
 
 /// How much a command may print, in bytes.
@@ -81,7 +81,7 @@ fn run(program: Command, tool: &Tool, line: &Line) -> ToolResponse {
     let bounds = Bounds { timeout: tool.timeout, max_bytes: MAX_BYTES, is_moot: &|| line.is_cancelled() };
     match jp_process::capture(program, &[], &bounds) {
         Ok(captured) => told(captured, line),
-        Err(error) => ToolResponse::error([ContentBlock::text(format!("The command failed: {error}."))]),
+        Err(error) => ToolResponse::failed(format!("The command failed: {error}.")),
     }
 }
 
@@ -93,9 +93,7 @@ fn told(captured: Captured, line: &Line) -> ToolResponse {
     if !stdout.is_empty() {
         blocks.push(ContentBlock::text(stdout));
     }
-    if !stderr.is_empty() {
-        blocks.push(ContentBlock::text(format!("stderr:\n{stderr}")));
-    }
+    blocks.extend(stderr_block(stderr));
     let end = match captured.end {
         End::Exited(0) if blocks.is_empty() => Some("The command printed nothing.".to_owned()),
         End::Exited(0) => None,
@@ -105,9 +103,9 @@ fn told(captured: Captured, line: &Line) -> ToolResponse {
     if captured.was_held {
         warnings.push("something that it started still held its output; it is not waited for".to_owned());
     }
-    for warning in warnings {
+    for warning in &warnings {
         line.notice(format!("`run_command`: {warning}"));
-        blocks.push(ContentBlock::text(format!("Warning: {warning}.")));
     }
+    blocks.extend(warning_block(&warnings));
     ToolResponse { is_error: captured.end != End::Exited(0), ..ToolResponse::new(blocks) }
 }

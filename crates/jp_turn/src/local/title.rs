@@ -1,5 +1,7 @@
 //! A command line as a person reads it.
 
+use crate::excerpt;
+
 /// How many characters of a word are shown.
 const SHOWN: usize = 80;
 
@@ -14,14 +16,7 @@ pub(super) fn short_line(words: &[String]) -> Option<String> {
     if !words.iter().any(is_long) {
         return None;
     }
-    let shortened = |word: &String| if is_long(word) { shortened(word) } else { word.clone() };
-    Some(line(&words.iter().map(shortened).collect::<Vec<_>>()))
-}
-
-fn shortened(word: &str) -> String {
-    let characters: Vec<char> = word.chars().collect();
-    let (head, tail) = (&characters[..SHOWN * 2 / 3], &characters[characters.len() - SHOWN / 3..]);
-    head.iter().chain(&['…']).chain(tail).collect()
+    Some(line(&words.iter().map(|word| excerpt::ends(word, SHOWN)).collect::<Vec<_>>()))
 }
 
 /// Quotes a word where a shell needs it, and writes out what can't be seen or would steer a terminal.

@@ -165,6 +165,8 @@ fn nothing_is_said_to_be_nothing() {
         assert_eq!(blocks(&parsed), ["The tool returned nothing, and exited with status 0."]);
         assert!(!parsed.response.is_error);
     }
+    let fine = json(&json!({"content": [], "isError": false}), 3);
+    assert_eq!(blocks(&fine), ["The tool returned nothing, and exited with status 3."]);
     let structured = json(&json!({"content": [], "structuredContent": 7}), 0);
     assert_eq!(blocks(&structured), Vec::<String>::new());
 }
@@ -264,7 +266,8 @@ fn gap_in_the_output_is_said_where_it_is() {
     let parsed =
         parse_command_output(Captured { stdout, stderr: "".into(), end: End::Exited(0), was_held: false });
     assert_eq!(blocks(&parsed), ["1234\n[8 bytes that were printed here are not kept]\n2345"]);
-    assert_eq!(parsed.warnings, Vec::<String>::new());
+    let said = "it printed 16 bytes to its standard output; of these 8, in the middle, are not kept";
+    assert_eq!(parsed.warnings, [said]);
 }
 
 #[test]

@@ -220,6 +220,20 @@ fn answer_for_the_turn_is_given_again_unasked() {
 }
 
 #[test]
+fn question_that_is_asked_again_is_kept_under_an_id_of_its_own() {
+    let runs = RefCell::new(0);
+    let act = move |_: &Map<String, Value>| {
+        *runs.borrow_mut() += 1;
+        if *runs.borrow() < 4 { vec![asks("one", boolean())] } else { vec![ContentBlock::text("done")] }
+    };
+    let person = |_: &Question| Some(Reply::Once(json!(true)));
+    let (_, seen) = course(&tool(vec![]), act, person, no_model);
+    let kept: Vec<_> = seen.iter().filter(|line| line.starts_with("keep")).collect();
+    let expected = ["1.one", "1.one.2", "1.one.3"].map(|id| format!("keep {id} \"user\" true"));
+    assert_eq!(kept, expected.iter().collect::<Vec<_>>());
+}
+
+#[test]
 fn questions_have_an_end() {
     let person = |_: &Question| Some(Reply::Once(json!(true)));
     let failed = |act: &mut (dyn FnMut() -> Vec<ContentBlock> + Send)| {

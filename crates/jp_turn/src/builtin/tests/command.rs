@@ -15,7 +15,7 @@ fn command_runs_in_the_workspace_and_tells_all() {
     insta::assert_snapshot!(told(json!({"command": "echo out; echo err >&2; exit 3"})), @"
     out
 
-    stderr:
+    [stderr]
     err
 
     The command exited with status 3.

@@ -1,0 +1,127 @@
+//! Which blocks of a result a model is not shown, where there are more than fit.
+//!
+//! As with text that is cut, the event holds the whole and a mark says what is shown.
+
+use std::{borrow::Cow, ops::Range};
+
+use jp_tool::{ContentBlock, StoredBlock};
+use serde_json::{Value, json};
+
+use crate::ToolCallResponse;
+
+/// The field of a response's `_meta` that holds the mark.
+const MARK: &str = "computer.jp/hidden";
+
+/// Blocks of a result, one after the other, that a model is not shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hidden(pub Range<usize>);
+
+impl Hidden {
+    /// Reads the mark of a response.
+    #[must_use]
+    pub fn of(response: &ToolCallResponse) -> Option<Self> {
+        let mark = response.meta.get(MARK)?;
+        let number = |name| mark.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
+        Some(Self(number("start")?..number("end")?))
+    }
+
+    /// Marks a response, or takes its mark away.
+    pub fn mark(hidden: Option<Self>, response: &mut ToolCallResponse) {
+        match hidden {
+            Some(Self(Range { start, end })) => {
+                response.meta.insert(MARK.to_owned(), json!({"start": start, "end": end}));
+            }
+            None => _ = response.meta.shift_remove(MARK),
+        }
+    }
+}
+
+/// Returns a response with one line in the place of the blocks that are hidden.
+pub(super) fn shown_response(response: &ToolCallResponse) -> Cow<'_, ToolCallResponse> {
+    let blocks = &response.content;
+    let range = Hidden::of(response).map(|Hidden(range)| range);
+    let Some(range) = range.filter(|range| range.start < range.end && range.end <= blocks.len()) else {
+        return Cow::Borrowed(response);
+    };
+    let mut content = blocks[..range.start].to_vec();
+    content.push(line(range.len()));
+    content.extend_from_slice(&blocks[range.end..]);
+    Cow::Owned(ToolCallResponse {
+        id: response.id.clone(),
+        content,
+        is_error: response.is_error,
+        structured_content: response.structured_content.clone(),
+        meta: response.meta.clone(),
+    })
+}
+
+fn line(count: usize) -> StoredBlock {
+    let subject = if count == 1 { "block is" } else { "blocks are" };
+    let text = format!(
+        "… {count} {subject} left out here, as the result is too long; a call that asks for less can show what is missing …\n"
+    );
+    ContentBlock::text(text).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+    use crate::{
+        ChatRequest, Event, EventKind, Stream, ToolCallRequest,
+        view::{Message, inline_text, thread},
+    };
+
+    fn result(texts: &[&str], hidden: Option<Range<usize>>) -> ToolCallResponse {
+        let mut response = ToolCallResponse {
+            id: "1".to_owned(),
+            content: texts.iter().map(|text| ContentBlock::text(*text).into()).collect(),
+            is_error: true,
+            structured_content: Some(json!(1)),
+            meta: Map::new(),
+        };
+        Hidden::mark(hidden.map(Hidden), &mut response);
+        response
+    }
+
+    #[test]
+    fn hidden_blocks_are_one_line_in_the_thread_and_stay_in_the_event() {
+        let (id, name) = ("1".to_owned(), "read".to_owned());
+        let call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let kinds = [
+            EventKind::ChatRequest(ChatRequest::new("Read.")),
+            EventKind::ToolCallRequest(call),
+            EventKind::ToolCallResponse(result(&["a", "b", "c", "d"], Some(1..3))),
+        ];
+        let stream = Stream::from_events(kinds.map(|kind| Event::new(now, kind)).into());
+        let thread = thread(&stream);
+        let Some(Message::Tool { response: Some(shown), .. }) = thread.messages.last() else {
+            panic!("{thread:?}")
+        };
+        let texts: Vec<_> = shown.content.iter().filter_map(inline_text).collect();
+        insta::assert_snapshot!(texts.join("|"), @r"
+        a|… 2 blocks are left out here, as the result is too long; a call that asks for less can show what is missing …
+        |d
+        ");
+        assert!(shown.is_error && shown.structured_content.is_some());
+        let Some(EventKind::ToolCallResponse(kept)) = stream.events().last().map(|event| &event.kind) else {
+            panic!("{stream:?}")
+        };
+        assert_eq!(kept.content.len(), 4);
+    }
+
+    #[test]
+    fn any_mark_is_endured() {
+        for range in [Range { start: 2, end: 1 }, 1..1, 0..3, 5..9, usize::MAX..usize::MAX] {
+            let response = result(&["a", "b"], Some(range));
+            assert_eq!(*shown_response(&response), response);
+        }
+        let mut response = result(&["a"], None);
+        response.meta.insert(MARK.to_owned(), json!("all"));
+        assert_eq!(*shown_response(&response), response);
+        Hidden::mark(None, &mut response);
+        assert_eq!(response, result(&["a"], None));
+    }
+}
