@@ -105,7 +105,9 @@ impl ToolResponse {
 }
 
 impl Status {
-    fn name(self) -> &'static str {
+    /// Returns the word for it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Waiting => "waiting",

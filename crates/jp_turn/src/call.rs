@@ -138,13 +138,21 @@ fn checked<'a>(call: &'a ToolCallRequest, tool: &Tool) -> Result<&'a Map<String,
 }
 
 fn fitting(arguments: &Map<String, Value>, tool: &Tool) -> Result<(), String> {
-    let name = &tool.name;
-    let schema = Schema::compile(&tool.offered_parameters()).map_err(|error| {
-        format!("The parameters that `{name}` is configured with are no JSON Schema: {error}")
+    let misfit = format!("The arguments of `{}` do not fit its parameters", tool.name);
+    check(arguments, &tool.offered_parameters(), tool, &misfit)
+}
+
+/// Checks values against parameters that a tool has; `misfit` says what does not fit.
+pub(crate) fn check(
+    values: &Map<String, Value>,
+    parameters: &Map<String, Value>,
+    tool: &Tool,
+    misfit: &str,
+) -> Result<(), String> {
+    let schema = Schema::compile(parameters).map_err(|error| {
+        format!("The parameters that `{}` is configured with are no JSON Schema: {error}", tool.name)
     })?;
-    schema
-        .check_value(&Value::Object(arguments.clone()))
-        .map_err(|faults| format!("The arguments of `{name}` do not fit its parameters: {faults}"))
+    schema.check_value(&Value::Object(values.clone())).map_err(|faults| format!("{misfit}: {faults}"))
 }
 
 /// Finds out what a call will do.

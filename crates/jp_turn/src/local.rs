@@ -19,9 +19,9 @@ use jp_process::{Bounds, End, ProcessError};
 use jp_tool::{Called, Invocation, Surroundings, ToolResponse};
 use serde_json::{Map, Value};
 
-pub(crate) use self::resources::with_canonical_uris;
+use self::resources::with_canonical_uris;
 use crate::{
-    Preview, Tool, Toolbox,
+    Parsed, Preview, Tool, Toolbox,
     call::Plan,
     calls::Line,
     excerpt,
@@ -50,7 +50,7 @@ pub(crate) fn plan<'a>(
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
     let call = Call { command, tool, arguments: arguments.clone(), toolbox };
-    let preview = call.preview()?;
+    let preview = preview(command, tool, arguments, &toolbox.surroundings)?;
     let mut told = BTreeSet::new();
     let act = move |answers: &Map<String, Value>, line: &Line| call.run(answers, line, &mut told);
     Ok(Plan { preview, is_sensitive: false, act: Box::new(act) })
@@ -65,26 +65,6 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Shows the command line that will run; where it has long words, these in full and the arguments below. What stands for the whole document is left
-    /// as it is: the arguments say more.
-    fn preview(&self) -> Result<Preview, String> {
-        let document = self.document(&Map::new());
-        let words: Vec<_> =
-            self.command.words.iter().map(|word| template::fill_parts(word, &document)).collect();
-        if words.iter().any(|word| word.contains('\0')) {
-            let name = &self.tool.name;
-            return Err(format!("An argument of `{name}` holds a NUL, which no command line can."));
-        }
-        let line = title::line(&words);
-        Ok(match title::short_line(&words) {
-            None => Preview { title: line, detail: None },
-            Some(short) => {
-                let arguments = serde_json::to_string_pretty(&self.arguments).unwrap_or_default();
-                Preview { title: short, detail: Some(format!("{line}\n{arguments}")) }
-            }
-        })
-    }
-
     /// Runs the program once. `told` holds what the person was warned of in earlier runs of this call.
     fn run(&self, answers: &Map<String, Value>, line: &Line, told: &mut BTreeSet<String>) -> ToolResponse {
         let document = self.document(answers);
@@ -106,15 +86,7 @@ impl Call<'_> {
                 limit.as_secs_f64()
             ));
         }
-        let mut parsed = parse_command_output(captured);
-        let (mut response, of_uris) = with_canonical_uris(parsed.response, &self.toolbox.surroundings);
-        parsed.warnings.extend(of_uris);
-        let warnings = told_of(&parsed.warnings);
-        for warning in warnings.iter().filter(|warning| told.insert(String::clone(warning))) {
-            line.notice(format!("`{name}`: {warning}"));
-        }
-        response.content.extend(warning_block(&warnings));
-        response
+        with_warnings(parse_command_output(captured), self.tool, &self.toolbox.surroundings, line, told)
     }
 
     fn document(&self, answers: &Map<String, Value>) -> Value {
@@ -123,10 +95,7 @@ impl Call<'_> {
 
     fn program(&self, document: &Value) -> Result<std::process::Command, String> {
         let surroundings = &self.toolbox.surroundings;
-        let root = &surroundings.root;
-        if !root.is_dir() {
-            return Err(format!("`{}` was not run: the workspace is not there any more.", self.tool.name));
-        }
+        check_root(self.tool, surroundings)?;
         Ok(program(&self.command.words, document, surroundings))
     }
 
@@ -154,6 +123,57 @@ pub(crate) fn told_as_configured(error: &ProcessError, program: &str) -> String 
         ProcessError::Start { source, .. } => format!("{program:?} can't be started: {source}"),
         error => with_causes(error),
     }
+}
+
+/// Shows the command line that will run, its long words in full below. What stands for the whole document is left as it
+/// is: the arguments say more.
+pub(crate) fn preview(
+    command: &Command,
+    tool: &Tool,
+    arguments: &Map<String, Value>,
+    surroundings: &crate::Surroundings,
+) -> Result<Preview, String> {
+    let document = document(tool, arguments, &Map::new(), surroundings);
+    let words: Vec<_> = command.words.iter().map(|word| template::fill_parts(word, &document)).collect();
+    if words.iter().any(|word| word.contains('\0')) {
+        return Err(format!("An argument of `{}` holds a NUL, which no command line can.", tool.name));
+    }
+    let line = title::line(&words);
+    Ok(match title::short_line(&words) {
+        None => Preview { title: line, detail: None },
+        Some(short) => {
+            let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
+            Preview { title: short, detail: Some(format!("{line}\n{arguments}")) }
+        }
+    })
+}
+
+/// Checks that there is a directory to run in.
+pub(crate) fn check_root(tool: &Tool, surroundings: &crate::Surroundings) -> Result<(), String> {
+    match surroundings.root.is_dir() {
+        true => Ok(()),
+        false => Err(format!("`{}` was not run: the workspace is not there any more.", tool.name)),
+    }
+}
+
+/// Identifies the files of a response, and says what of it could not be used: to the model in the response, to the
+/// person by the line. `told` holds what the person was warned of already.
+pub(crate) fn with_warnings(
+    parsed: Parsed,
+    tool: &Tool,
+    surroundings: &crate::Surroundings,
+    line: &Line,
+    told: &mut BTreeSet<String>,
+) -> ToolResponse {
+    let Parsed { response, mut warnings } = parsed;
+    let (mut response, of_uris) = with_canonical_uris(response, surroundings);
+    warnings.extend(of_uris);
+    let warnings = told_of(&warnings);
+    for warning in warnings.iter().filter(|warning| told.insert(String::clone(warning))) {
+        line.notice(format!("`{}`: {warning}", tool.name));
+    }
+    response.content.extend(warning_block(&warnings));
+    response
 }
 
 /// Makes the document that a program is given.

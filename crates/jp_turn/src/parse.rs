@@ -121,7 +121,7 @@ pub(crate) fn warning_block(warnings: &[String]) -> Option<ContentBlock> {
 }
 
 /// Drops resources that nothing identifies.
-fn with_uris(mut response: ToolResponse, warnings: &mut Vec<String>) -> ToolResponse {
+pub(crate) fn with_uris(mut response: ToolResponse, warnings: &mut Vec<String>) -> ToolResponse {
     response.content.retain(|block| match block {
         ContentBlock::Resource { resource, .. } if !has_scheme(&resource.uri) => {
             let uri = &resource.uri;

@@ -59,9 +59,9 @@ pub(crate) struct Asking<'a> {
 }
 
 /// A question that can be asked.
-struct Checked {
+pub(crate) struct Checked {
     /// Without a default that is no answer.
-    question: InputRequest,
+    pub(crate) question: InputRequest,
     schema: Schema,
 }
 
@@ -93,7 +93,10 @@ impl<'a> Asking<'a> {
     }
 
     /// Returns the questions of a response with their places.
-    fn questions<'r>(&self, response: &'r ToolResponse) -> Result<Vec<(usize, &'r InputRequest)>, String> {
+    pub(crate) fn questions<'r>(
+        &self,
+        response: &'r ToolResponse,
+    ) -> Result<Vec<(usize, &'r InputRequest)>, String> {
         let name = &self.tool.name;
         let blocks = response.content.iter().enumerate();
         let questions: Vec<_> = blocks
@@ -159,7 +162,7 @@ impl<'a> Asking<'a> {
     }
 
     /// Checks that a question can be answered.
-    fn checked(&self, question: &InputRequest) -> Result<Checked, String> {
+    pub(crate) fn checked(&self, question: &InputRequest) -> Result<Checked, String> {
         let (name, text) = (&self.tool.name, shortened(&question.text));
         let bytes = Value::Object(question.schema.clone()).to_string().len();
         if bytes > MAX_SCHEMA_BYTES {
@@ -264,7 +267,8 @@ impl<'a> Asking<'a> {
         format!("conversation.tools.{}.questions.{}.answer", self.tool.name, shortened(id))
     }
 
-    fn keep(&self, question: &InputRequest, answer: &Value, target: &str) {
+    /// Has a question and its answer kept, and who gave it: `target`.
+    pub(crate) fn keep(&self, question: &InputRequest, answer: &Value, target: &str) {
         let id = self.toolbox.inquiry_id(&self.call.id, &question.id);
         let source =
             json!({"source": "tool", "name": self.tool.name, "call": self.call.id, "target": target});
@@ -275,7 +279,7 @@ impl<'a> Asking<'a> {
 
 impl Checked {
     /// Checks an answer; the error says what is wrong with it.
-    fn fitting(&self, answer: &Value) -> Result<(), String> {
+    pub(crate) fn fitting(&self, answer: &Value) -> Result<(), String> {
         let bytes = answer.to_string().len();
         if bytes > MAX_ANSWER_BYTES {
             return Err(format!("it has {bytes} bytes, and {MAX_ANSWER_BYTES} are the most"));

@@ -3,8 +3,8 @@
 //!
 //! In goes `{"action":…,"handle":…,"arguments":{…}}`, or `"answers"` where the tool waits for them; out comes one line
 //! with the envelope of any tool's response. `order` is what the model asks for, `process` the process and its lines
-//! (`owned` if it ends with the turn, `kept` if it stays), `handles` the processes of a turn by the names that the model chose, `interaction` one call from the order to the
-//! result. The process keeps its state itself: nothing is stitched together here.
+//! (`owned` if it ends with the turn, `kept` if it stays), `handles` the processes of a turn by the names that the model
+//! chose, `interaction` one call from the order to the result. The process keeps its state itself: nothing is stitched together here.
 
 mod handles;
 mod interaction;
@@ -67,7 +67,7 @@ pub(crate) fn plan<'a>(
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
     let order = Order::read(tool, arguments)?;
-    let preview = order.preview(tool);
+    let preview = order.preview(tool, &toolbox.surroundings)?;
     let act = move |_: &Map<String, Value>, line: &Line| {
         Interaction { call, stateful, tool, order: &order, toolbox, line }.run()
     };

@@ -87,6 +87,8 @@ struct Play {
 /// What became of it.
 struct Course {
     results: Vec<String>,
+    /// What was recorded of questions and their answers.
+    inquiries: Vec<Value>,
     /// What the person was asked, a line each.
     asked: Vec<String>,
     outcome: Outcome,
@@ -141,6 +143,7 @@ impl Play {
         };
         let mut witness = Witness {
             results: BTreeMap::new(),
+            inquiries: Vec::new(),
             asked: Vec::new(),
             replies: self.replies.clone().into(),
             is_attended: self.is_attended,
@@ -150,6 +153,7 @@ impl Play {
         drop(toolbox);
         Course {
             results: witness.results.into_values().collect(),
+            inquiries: witness.inquiries,
             asked: witness.asked,
             outcome,
             ending: ended.elapsed(),
@@ -206,6 +210,7 @@ fn answers(name: &str, rounds: &[Vec<Value>]) -> Vec<testing::Reply> {
 /// Writes down results and plays the person.
 struct Witness {
     results: BTreeMap<String, String>,
+    inquiries: Vec<Value>,
     asked: Vec<String>,
     replies: VecDeque<Reply>,
     is_attended: bool,
@@ -216,8 +221,17 @@ impl Host for Witness {
         match event {
             TurnEvent::Record(kinds) => {
                 for kind in kinds {
-                    if let EventKind::ToolCallResponse(response) = kind {
-                        self.results.insert(response.id.clone(), shown(&response));
+                    match kind {
+                        EventKind::ToolCallResponse(response) => {
+                            self.results.insert(response.id.clone(), shown(&response));
+                        }
+                        EventKind::InquiryRequest(request) => {
+                            self.inquiries.push(serde_json::to_value(request).unwrap());
+                        }
+                        EventKind::InquiryResponse(response) => {
+                            self.inquiries.push(serde_json::to_value(response).unwrap());
+                        }
+                        _ => {}
                     }
                 }
             }
@@ -420,7 +434,7 @@ fn person_who_does_not_answer_is_not_answered_for() {
     ! The person gave no answer to "Which?", which `t` asks.
     Status of "h": waiting.
     ---
-    ! `t` waits for an answer that only the person can give. `fetch` has them asked again, `abort` ends it.
+    ! `t` waits for an answer that is not the model's to give. `fetch` has them asked again, `abort` ends it.
     Status of "h": waiting.
     ---
     thanks
@@ -468,6 +482,58 @@ fn model_answers_what_is_put_to_it() {
     Status of "h": stopped.
     "#);
     insta::assert_snapshot!(play.log(), @r#"{"action":"apply","handle":"h","answers":{"b":"person's","c":"fixed","a":false}}"#);
+}
+
+#[test]
+fn what_the_model_answers_is_recorded() {
+    let questions = [("one".to_owned(), Answerer::Assistant)].into();
+    let script = "read -r line; ask one; read -r line; say thanks stopped";
+    let play = Play::new(Tool { questions, ..tool(script) });
+    let course = play.calls(vec![
+        spawn("h"),
+        call("apply", "h", json!({"one": 1})),
+        call("apply", "h", json!({"one": "mine"})),
+    ]);
+    let expected = json!([
+        {
+            "id": "002-000.one",
+            "source": {"source": "tool", "name": "t", "call": "002-000", "target": "assistant"},
+            "question": {"id": "one", "text": "Which?", "schema": {"type": "string"}},
+        },
+        {"id": "002-000.one", "answer": "mine"},
+    ]);
+    assert_eq!(Value::from(course.inquiries), expected);
+}
+
+#[test]
+fn question_that_can_not_be_answered_is_an_error_at_once() {
+    let question =
+        |schema: Value| json!({"type": "question", "question": {"id": "one", "text": "?", "schema": schema}});
+    let string = || question(json!({"type": "string"}));
+    for (blocks, reason) in [
+        (vec![question(json!({"type": 1}))], "! `t` asks \"?\" with a schema that is none: "),
+        (vec![question(json!({"x": "x".repeat(130_000)}))], "! `t` asks \"?\" with a schema of 130008 bytes"),
+        (vec![string(), string()], "! `t` asks two questions with the id \"one\" at once"),
+    ] {
+        let questions = [("one".to_owned(), Answerer::Assistant)].into();
+        let play = Play::new(Tool { questions, ..tool("while read -r line; do cat response; done") });
+        let response = json!({"content": blocks, "_meta": {"computer.jp/status": "waiting"}});
+        fs::write(play.root.path().join("response"), format!("{response}\n")).unwrap();
+        let course = play.calls(vec![spawn("h")]);
+        assert!(course.results[0].starts_with(reason), "{}", course.text());
+        assert!(course.results[0].ends_with("Status of \"h\": waiting."), "{}", course.text());
+    }
+}
+
+#[test]
+fn answer_of_the_model_that_is_too_large_is_refused() {
+    let questions = [("one".to_owned(), Answerer::Assistant)].into();
+    let play = Play::new(Tool { questions, ..tool("read -r line; ask one; read -r line") });
+    let course = play.calls(vec![spawn("h"), call("apply", "h", json!({"one": "x".repeat(1_000_000)}))]);
+    insta::assert_snapshot!(course.results[1], @r#"
+    ! The answer to `one` does not fit: it has 1000002 bytes, and 1000000 are the most
+    Status of "h": waiting.
+    "#);
 }
 
 #[test]
@@ -562,6 +628,75 @@ fn line_that_came_unasked_is_no_answer_to_what_comes_next() {
     Lines that it wrote unasked before, left out here: 1.
     answer
     Status of "h": running.
+    "#);
+}
+
+#[test]
+fn lines_without_end_are_left_out_up_to_a_bound() {
+    let script = "read -r line; exec yes x";
+    let calls = || vec![spawn("h"), call("apply", "h", json!({})), call("abort", "h", json!({}))];
+    insta::assert_snapshot!(Play::new(kept(script)).calls(calls()).text(), @r#"
+    ! `t` wrote a line that is no response: x
+    Status of "h": running.
+    ---
+    ! Lines that it wrote unasked before, left out here: 1000. There may be more, so what follows may be no answer.
+    `t` wrote a line that is no response: x
+    Status of "h": running.
+    ---
+    ! `t` wrote a line that is no response: x
+    Status of "h": stopped.
+    "#);
+    // How many there are at a time is chance.
+    let course = Play::script(script).calls(calls());
+    assert!(course.results[2].ends_with("Status of \"h\": stopped."), "{}", course.text());
+}
+
+#[test]
+fn empty_lines_without_end_are_no_answer() {
+    for tool in [tool("read -r line; exec yes ''"), kept("read -r line; exec yes ''")] {
+        let play = Play::new(Tool { timeout: Duration::from_millis(300), ..tool });
+        let course = play.calls(vec![spawn("h"), call("abort", "h", json!({}))]);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(course.text(), @r#"
+            `t` has said nothing for 0.3 seconds and still runs. `fetch` waits on, `abort` ends it.
+            Status of "h": running.
+            ---
+            `t` gave no last answer and was ended.
+            Status of "h": stopped.
+            "#);
+        }
+    }
+}
+
+#[test]
+fn malformed_parts_are_told_shortly_and_to_the_person_once() {
+    let bad = |n: usize| json!({"type": format!("{n:02}{}", "x".repeat(1000))});
+    let nameless = json!({"type": "resource", "resource": {"uri": "a.txt", "text": ""}});
+    let blocks: Vec<_> = [nameless].into_iter().chain((2..=12).map(bad)).collect();
+    let response = json!({"content": blocks, "_meta": {"computer.jp/status": "running"}});
+    let play = Play::script("while read -r line; do cat response; done");
+    fs::write(play.root.path().join("response"), format!("{response}\n")).unwrap();
+    let course = play.calls(vec![spawn("h"), call("fetch", "h", json!({}))]);
+    assert_eq!(course.results[0], course.results[1]);
+    let told: Vec<_> = course.results[0].lines().collect();
+    assert_eq!(told[0], "There are warnings about this result:");
+    assert_eq!(told.len(), 14, "{}", course.text());
+    assert!(told.iter().all(|line| line.chars().count() <= 303), "{}", course.text());
+    assert_eq!(told[11], "- and 2 more like these");
+    assert_eq!(course.asked.len(), 11, "{:?}", course.asked);
+}
+
+#[test]
+fn resource_that_nothing_identifies_is_skipped() {
+    let nameless = json!({"type": "resource", "resource": {"uri": "a.txt", "text": ""}});
+    let response = json!({"content": [nameless]});
+    let play = Play::script("read -r line; cat response");
+    fs::write(play.root.path().join("response"), format!("{response}\n")).unwrap();
+    insta::assert_snapshot!(play.calls(vec![spawn("h")]).text(), @r#"
+    There are warnings about this result:
+    - a content block was skipped: its URI "a.txt" has no scheme; a file of the workspace is `file:PATH`
+
+    Status of "h": stopped.
     "#);
 }
 
@@ -725,8 +860,11 @@ fn turn_ends_all_that_it_started() {
 
 #[test]
 fn person_is_asked_before_something_is_sent_and_not_else() {
-    let tool = Tool { permission: Permission::Ask, ..tool(ECHO) };
+    let words = ["sh", "serve.sh", "n is {{tool.arguments.n}}", "{{context}}"].map(str::to_owned).to_vec();
+    let source = Source::Local(Command { words });
+    let tool = Tool { permission: Permission::Ask, source, ..tool("") };
     let play = Play { is_attended: true, ..Play::new(tool.clone()) };
+    fs::write(play.root.path().join("serve.sh"), format!("{PRELUDE}{ECHO}")).unwrap();
     let course = play.calls(vec![
         call("spawn", "h", json!({"n": 1})),
         call("fetch", "h", json!({})),
@@ -734,11 +872,8 @@ fn person_is_asked_before_something_is_sent_and_not_else() {
         call("fetch", "h", json!({"delete": "all"})),
         call("abort", "h", json!({})),
     ]);
-    let asked: Vec<_> =
-        course.asked.iter().map(|asked| asked.replace(PRELUDE, "…").replace(ECHO, "…")).collect();
-    insta::assert_snapshot!(asked.join("\n"), @r#"
-    spawn h: sh -c …
-    … {
+    insta::assert_snapshot!(course.asked.join("\n"), @r#"
+    spawn h: sh serve.sh 'n is 1' '{{context}}' {
       "n": 1
     }
     apply h {
@@ -750,6 +885,32 @@ fn person_is_asked_before_something_is_sent_and_not_else() {
     "#);
     let course = Play::new(tool).calls(vec![spawn("h")]);
     assert!(course.results[0].starts_with("! The call of `t` was refused"), "{}", course.text());
+}
+
+#[test]
+fn long_word_of_what_is_spawned_is_shown_short_and_in_full() {
+    let long = "x".repeat(100);
+    let words = vec!["cat".to_owned(), long.clone()];
+    let tool = Tool { permission: Permission::Ask, source: Source::Local(Command { words }), ..tool("") };
+    let course = Play::new(tool).calls(vec![spawn("h")]);
+    let short = format!("spawn h: cat {}…{}", "x".repeat(53), "x".repeat(26));
+    assert_eq!(course.asked[0].replace("'", ""), format!("{short} cat {long}\n{{}}"));
+}
+
+#[test]
+fn what_no_command_line_can_hold_is_not_spawned() {
+    let words = ["cat", "{{tool.arguments.s}}"].map(str::to_owned).to_vec();
+    let play = Play::new(Tool { source: Source::Local(Command { words }), ..tool("") });
+    let course = play.calls(vec![call("spawn", "h", json!({"s": "a\u{0}b"}))]);
+    insta::assert_snapshot!(course.text(), @"! An argument of `t` holds a NUL, which no command line can.");
+}
+
+#[test]
+fn nothing_is_spawned_in_a_workspace_that_is_gone() {
+    let play = Play { keeps: false, ..Play::script(r#"read -r line; rm -r "$PWD"; say ok stopped"#) };
+    let course = play.calls(vec![spawn("h"), spawn("h")]);
+    assert_eq!(course.results[0], "ok\nStatus of \"h\": stopped.");
+    assert_eq!(course.results[1], "! `t` was not run: the workspace is not there any more.");
 }
 
 #[test]
@@ -848,6 +1009,52 @@ fn kept_process_that_ended_between_turns_is_said_to_be_gone() {
     ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
     "#);
     assert_eq!(fs::read_dir(play.handles()).unwrap().count(), 0);
+}
+
+#[test]
+fn handle_of_a_process_that_is_gone_is_free_and_its_last_words_are_forgotten() {
+    let script = r#"
+        read -r line; echo $$ > pid
+        if [ -e again ]; then say ok stopped; exit; fi
+        touch again; echo tired >&2; say ok running
+    "#;
+    let play = Play::new(kept(script));
+    play.calls(vec![spawn("h")]);
+    let pid = fs::read_to_string(play.root.path().join("pid")).unwrap();
+    assert!(eventually(|| !is_alive(pid.trim())));
+    let course = play.calls(vec![spawn("h"), call("fetch", "h", json!({}))]);
+    insta::assert_snapshot!(course.text(), @r#"
+    ok
+    Status of "h": stopped.
+    ---
+    ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.
+    "#);
+}
+
+#[test]
+fn long_line_of_a_kept_process_is_read_in_one_go() {
+    let script = "read -r line; head -c 12000000 /dev/zero | tr '\\0' x; echo; read -r line";
+    let play = Play::new(kept(script));
+    let started = Instant::now();
+    let course = play.calls(vec![spawn("h")]);
+    assert!(course.text().contains("wrote a line that is no response: xxx"), "{}", course.text());
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    play.calls(vec![call("abort", "h", json!({}))]);
+}
+
+#[test]
+fn what_a_kept_process_writes_to_stderr_is_not_kept_without_end() {
+    let script = r#"
+        read -r line; head -c 3000000 /dev/zero | tr '\0' x >&2; echo tired >&2; say ok running
+        read -r line; echo more >&2; exit 7
+    "#;
+    let play = Play::new(kept(script));
+    play.calls(vec![spawn("h")]);
+    let length = fs::metadata(play.handles().join("t=h/errors")).unwrap().len();
+    assert!(length <= 1_000_000, "{length}");
+    let course = play.calls(vec![call("fetch", "h", json!({}))]);
+    assert!(course.text().contains("xxx"), "{}", course.text());
+    assert!(course.text().contains("tired\nmore\nStatus of \"h\": stopped."), "{}", course.text());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The processes of a turn, by the names that the model chose.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
 };
@@ -41,13 +41,17 @@ pub(super) type Left = (Key, Result<(Kept, Option<Pending>), String>);
 pub(super) struct Session {
     pub(super) process: Process,
     pub(super) pending: Option<Pending>,
+    /// What the person was warned of.
+    pub(super) told: BTreeSet<String>,
+    /// Whether the process was ended: then nothing more is done with it.
+    pub(super) is_over: bool,
 }
 
 /// Questions that have no answer yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Pending {
-    /// The person gave no answer; the model can't give it for them.
+    /// The person gave no answer, or none can be given; the model can't give it for them.
     Person,
     /// The model is to answer.
     Model {
@@ -59,13 +63,15 @@ pub(super) enum Pending {
 }
 
 impl Session {
-    /// Does something, and writes down what a later turn has to know of it.
-    fn interact<T>(&mut self, interact: impl FnOnce(&mut Self) -> T) -> T {
-        let result = interact(self);
+    fn new(process: Process, pending: Option<Pending>) -> Self {
+        Self { process, pending, told: BTreeSet::new(), is_over: false }
+    }
+
+    /// Writes down what a later turn has to know.
+    fn save(&self) {
         if let Process::Kept(kept) = &self.process {
             kept.save(self.pending.as_ref());
         }
-        result
     }
 }
 
@@ -93,11 +99,12 @@ impl Handles {
                 names.join(", ")
             ));
         }
-        let session = Arc::new(Mutex::new(Session { process: start()?, pending: None }));
+        let session = Arc::new(Mutex::new(Session::new(start()?, None)));
         let mut taken = session.lock().unwrap_or_else(PoisonError::into_inner);
-        live.sessions.insert(key, Arc::clone(&session));
+        live.gone.remove(&key);
+        live.sessions.insert(key.clone(), Arc::clone(&session));
         drop(live);
-        Ok(taken.interact(interact))
+        Ok(self.interact(&key, &session, &mut taken, interact))
     }
 
     /// Does something with a process that nobody else does anything with; the error is for the model.
@@ -108,14 +115,35 @@ impl Handles {
         interact: impl FnOnce(&mut Session) -> T,
     ) -> Result<T, String> {
         let session = self.find(tool, handle)?;
-        let taken = match session.try_lock() {
-            Ok(taken) => Ok(taken),
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(format!(
-                "Another call with the handle {handle:?} is under way; make calls with one handle one after another."
-            )),
+        let mut taken = match session.try_lock() {
+            Ok(taken) => taken,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "Another call with the handle {handle:?} is under way; make calls with one handle one after another."
+                ));
+            }
         };
-        taken.map(|mut taken| taken.interact(interact))
+        if taken.is_over {
+            return Err(format!("Another call has just ended the handle {handle:?} of `{tool}`."));
+        }
+        let key = (tool.to_owned(), handle.to_owned());
+        Ok(self.interact(&key, &session, &mut taken, interact))
+    }
+
+    fn interact<T>(
+        &self,
+        key: &Key,
+        session: &Arc<Mutex<Session>>,
+        taken: &mut Session,
+        interact: impl FnOnce(&mut Session) -> T,
+    ) -> T {
+        let result = interact(taken);
+        taken.save();
+        if taken.is_over {
+            self.remove(key, session);
+        }
+        result
     }
 
     fn find(&self, tool: &str, handle: &str) -> Result<Arc<Mutex<Session>>, String> {
@@ -148,7 +176,7 @@ impl Handles {
         for (key, found) in Kept::all(directory) {
             match found {
                 Ok((kept, pending)) => {
-                    let session = Session { process: Process::Kept(kept), pending };
+                    let session = Session::new(Process::Kept(kept), pending);
                     live.sessions.insert(key, Arc::new(Mutex::new(session)));
                 }
                 Err(errors) => _ = live.gone.insert(key, errors),
@@ -156,9 +184,12 @@ impl Handles {
         }
     }
 
-    /// Frees a handle.
-    pub(super) fn remove(&self, tool: &str, handle: &str) {
-        self.live().sessions.remove(&(tool.to_owned(), handle.to_owned()));
+    /// Frees a handle, unless it is another one's by now.
+    fn remove(&self, key: &Key, session: &Arc<Mutex<Session>>) {
+        let mut live = self.live();
+        if live.sessions.get(key).is_some_and(|found| Arc::ptr_eq(found, session)) {
+            live.sessions.remove(key);
+        }
     }
 
     fn live(&self) -> MutexGuard<'_, Live> {
@@ -176,5 +207,30 @@ impl Drop for Handles {
             Process::Kept(_) => None,
         });
         Owned::end_all(owned.collect());
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn spawn(handles: &Handles) -> Result<(), String> {
+        let start = || Process::start(Command::new("cat")).map_err(|error| error.to_string());
+        handles.spawn("t", "h", start, |_| ())
+    }
+
+    #[test]
+    fn call_that_comes_late_finds_the_ended_process_over_and_leaves_the_next_one_alone() {
+        let handles = Handles::default();
+        spawn(&handles).unwrap();
+        let first = handles.find("t", "h").unwrap();
+        handles.with("t", "h", |session| session.is_over = true).unwrap();
+        assert!(handles.find("t", "h").is_err());
+        spawn(&handles).unwrap();
+        handles.remove(&("t".to_owned(), "h".to_owned()), &first);
+        let second = handles.find("t", "h").unwrap();
+        assert!(!Arc::ptr_eq(&first, &second));
     }
 }

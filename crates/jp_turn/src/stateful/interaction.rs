@@ -1,6 +1,11 @@
 //! One call of a stateful tool, from what the model wants to the result.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    process::ExitStatus,
+    time::{Duration, Instant},
+};
 
 use jp_conversation::ToolCallRequest;
 use jp_tool::{ContentBlock, InputRequest, Status, ToolResponse};
@@ -13,14 +18,16 @@ use super::{
     process::{Process, Reply},
 };
 use crate::{
-    Action, Answerer, Schema, Stateful, Tool, Toolbox, calls::Line, local::with_canonical_uris,
-    question::Asking,
+    Action, Answerer, Parsed, Source, Stateful, Tool, Toolbox, calls::Line, local, parse, question::Asking,
 };
 
 /// How often a tool may ask in one call.
 const MAX_ROUNDS: usize = 100;
 /// How long a process that is told to end may take to answer.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How many lines that came unasked are left out, and how long that may take.
+const MAX_UNASKED: usize = 1000;
+const UNASKED: Duration = Duration::from_secs(1);
 /// How much is shown of a line that is no response.
 const MAX_SHOWN: usize = 500;
 
@@ -55,17 +62,18 @@ impl Interaction<'_> {
             Ok(result) => result,
             Err(reason) => return ToolResponse::error([ContentBlock::text(reason)]),
         };
-        if status == Status::Stopped {
-            handles.remove(name, handle);
-        }
         response.status = Some(status);
-        response.content.push(ContentBlock::text(format!("Status of {handle:?}: {}.", word(status))));
+        response.content.push(ContentBlock::text(format!("Status of {handle:?}: {}.", status.name())));
         response
     }
 
     fn start(&self) -> Result<Process, String> {
         let command = order::command(self.tool, &self.order.input, &self.toolbox.surroundings)?;
-        let program = command.get_program().to_string_lossy().into_owned();
+        // Where it is looked for is this machine's alone.
+        let program = match &self.tool.source {
+            Source::Local(command) => command.words[0].as_str(),
+            Source::Builtin(_) => "jp",
+        };
         let process = match self.stateful.keep {
             true => Process::keep(command, &self.directory()?),
             false => Process::start(command),
@@ -114,31 +122,32 @@ impl Interaction<'_> {
             let ways = self.ways(&[(Action::Fetch, "waits for its answer")]);
             return (error(format!("`{name}` has not answered the last call yet.{ways}")), Status::Running);
         }
-        let left_out = left_out(&mut session.process);
-        let answers = match &session.pending {
-            None => None,
-            Some(Pending::Person) => {
-                let ways = self.ways(&[(Action::Fetch, "has them asked again"), (Action::Abort, "ends it")]);
-                let reason = format!("`{name}` waits for an answer that only the person can give.{ways}");
-                return (error(reason), Status::Waiting);
-            }
-            Some(Pending::Model { questions, held }) => match answers(questions, held, &self.order.input) {
-                Ok(answers) => Some(answers),
-                Err(reason) => return (error(reason), Status::Waiting),
-            },
-        };
-        let (mut response, status) = match answers {
-            Some(answers) => self.exchange(session, Kind::Answers, &answers),
-            None => self.exchange(session, Kind::Arguments, &self.order.input),
-        };
+        let left_out = self.left_out(&mut session.process);
+        let (mut response, status) = self.applied(session);
         response.content.splice(0..0, left_out);
         (response, status)
+    }
+
+    fn applied(&self, session: &mut Session) -> Settled {
+        match &session.pending {
+            None => self.exchange(session, Kind::Arguments, &self.order.input),
+            Some(Pending::Person) => {
+                let ways = self.ways(&[(Action::Fetch, "has them asked again"), (Action::Abort, "ends it")]);
+                let name = &self.tool.name;
+                let reason = format!("`{name}` waits for an answer that is not the model's to give.{ways}");
+                (error(reason), Status::Waiting)
+            }
+            Some(Pending::Model { questions, held }) => match self.answers(questions, held) {
+                Ok(answers) => self.exchange(session, Kind::Answers, &answers),
+                Err(reason) => (error(reason), Status::Waiting),
+            },
+        }
     }
 
     /// Tells the process to end, gives it a moment to say something, and ends it.
     fn abort(&self, session: &mut Session) -> Settled {
         let process = &mut session.process;
-        _ = left_out(process);
+        _ = self.left_out(process);
         let was_owed = process.is_owed();
         process.send(self.order.line(Kind::Arguments, &self.order.input));
         let mut reply = process.receive(LAST_WORDS, &|| self.line.is_cancelled());
@@ -149,9 +158,9 @@ impl Interaction<'_> {
                 reply = last;
             }
         }
-        process.end();
+        end(session);
         let response = match reply {
-            Reply::Line(line) => self.parsed(&line).map_or_else(error, written_out),
+            Reply::Line(line) => self.parsed(&line, &mut session.told).map_or_else(error, written_out),
             _ => ToolResponse::new([ContentBlock::text(format!(
                 "`{}` gave no last answer and was ended.",
                 self.tool.name
@@ -192,7 +201,7 @@ impl Interaction<'_> {
                 Some(Status::Running) => return (response, Status::Running),
                 Some(Status::Waiting) => return (waits_for_nothing(response), Status::Running),
                 Some(Status::Stopped) | None => {
-                    session.process.end();
+                    end(session);
                     return (written_out(response), Status::Stopped);
                 }
             }
@@ -214,30 +223,30 @@ impl Interaction<'_> {
 
     /// Answers the questions that the configuration or the person answers; the error is what is left for the model.
     fn answered(&self, response: &ToolResponse) -> Result<Map<String, Value>, Box<(Pending, ToolResponse)>> {
-        let asking = Asking::new(self.call, self.tool, self.toolbox, self.line);
+        let unanswerable = |reason| Box::new((Pending::Person, error(reason)));
+        let asking = self.asking();
         let (mut held, mut left, mut start) = (Map::new(), Vec::new(), 0);
-        for (index, block) in response.content.iter().enumerate() {
-            let ContentBlock::Question { question } = block else { continue };
+        for (index, question) in asking.questions(response).map_err(unanswerable)? {
             let since = &response.content[std::mem::replace(&mut start, index + 1)..index];
             if matches!(self.tool.questions.get(&question.id), Some(Answerer::Assistant)) {
-                left.push(question.clone());
+                left.push(asking.checked(question).map_err(unanswerable)?.question);
                 continue;
             }
-            match asking.answer_to(question, &response.content[..index], since) {
-                Ok(answer) => _ = held.insert(question.id.clone(), answer),
-                Err(reason) => return Err(Box::new((Pending::Person, error(reason)))),
-            }
+            let answer = asking.answer_to(question, &response.content[..index], since);
+            held.insert(question.id.clone(), answer.map_err(unanswerable)?);
         }
         if left.is_empty() {
             return Ok(held);
         }
-        let is_open = |block: &ContentBlock| match block {
-            ContentBlock::Question { question } => !held.contains_key(&question.id),
-            _ => true,
+        let mut open = left.iter();
+        let shown = |block: &ContentBlock| match block {
+            ContentBlock::Question { question } if held.contains_key(&question.id) => None,
+            // Those that are open are shown as they were checked.
+            ContentBlock::Question { .. } => open.next().cloned().map(ContentBlock::question),
+            block => Some(block.clone()),
         };
-        let mut response = response.clone();
-        response.content.retain(is_open);
-        let mut response = written_out(response);
+        let content = response.content.iter().filter_map(shown).collect();
+        let mut response = written_out(ToolResponse { content, ..response.clone() });
         response.content.push(ContentBlock::text(
             "It waits for answers: `apply` gives them, with an `input` that has one property for each question's id.",
         ));
@@ -246,11 +255,11 @@ impl Interaction<'_> {
 
     /// Reads the response of a reply; the error is the result where there is none.
     fn response(&self, session: &mut Session, reply: Reply) -> Result<ToolResponse, Box<Settled>> {
-        let (name, process) = (&self.tool.name, &mut session.process);
+        let (name, process) = (&self.tool.name, &session.process);
         match reply {
-            Reply::Line(line) => {
-                self.parsed(&line).map_err(|reason| Box::new((error(reason), Status::Running)))
-            }
+            Reply::Line(line) => self
+                .parsed(&line, &mut session.told)
+                .map_err(|reason| Box::new((error(reason), Status::Running))),
             Reply::Silence => {
                 let seconds = self.tool.timeout.as_secs_f64();
                 let ways = self.ways(&[(Action::Fetch, "waits on"), (Action::Abort, "ends it")]);
@@ -263,30 +272,72 @@ impl Interaction<'_> {
                 Err(Box::new((error(text), Status::Running)))
             }
             Reply::TooLong => {
-                process.end();
+                end(session);
                 let text = format!("`{name}` wrote a line of more than 16 MB and was ended.");
                 Err(Box::new((error(text), Status::Stopped)))
             }
             Reply::Gone => {
-                let ending = process.end().map_or_else(String::new, |status| format!(" ({status})"));
+                let ending = end(session).map_or_else(String::new, |status| format!(" ({status})"));
                 let text = format!("`{name}` ended without an answer{ending}.");
-                Err(Box::new((error(with_errors(text, &process.errors())), Status::Stopped)))
+                Err(Box::new((error(with_errors(text, &session.process.errors())), Status::Stopped)))
             }
         }
     }
 
-    /// Reads a line; what is wrong with parts of it is said to the person, and to the model in the response.
-    fn parsed(&self, line: &[u8]) -> Result<ToolResponse, String> {
+    /// Reads a line; what is wrong with parts of it is said to the person, who was `told` some already, and to the model
+    /// in the response.
+    fn parsed(&self, line: &[u8], told: &mut BTreeSet<String>) -> Result<ToolResponse, String> {
         let read = serde_json::from_slice(line).ok().and_then(|value| ToolResponse::from_json(value).ok());
-        let (response, warnings) = read.ok_or_else(|| {
+        let (response, mut warnings) = read.ok_or_else(|| {
             format!("`{}` wrote a line that is no response: {}", self.tool.name, shortened(line))
         })?;
-        let (mut response, of_uris) = with_canonical_uris(response, &self.toolbox.surroundings);
-        for warning in warnings.into_iter().chain(of_uris) {
-            self.line.notice(format!("`{}`: {warning}", self.tool.name));
-            response.content.push(ContentBlock::text(format!("Warning: {warning}.")));
+        let response = parse::with_uris(response, &mut warnings);
+        let parsed = Parsed { response, warnings };
+        Ok(local::with_warnings(parsed, self.tool, &self.toolbox.surroundings, self.line, told))
+    }
+
+    /// Puts the model's answers to those that are there already.
+    fn answers(
+        &self,
+        questions: &[InputRequest],
+        held: &Map<String, Value>,
+    ) -> Result<Map<String, Value>, String> {
+        let (asking, given) = (self.asking(), &self.order.input);
+        let ids: Vec<_> = questions.iter().map(|question| format!("`{}`", question.id)).collect();
+        let mut answers = held.clone();
+        for question in questions {
+            let id = &question.id;
+            let missing = || format!("The `input` has no answer to `{id}`; wanted are: {}.", ids.join(", "));
+            let answer = given.get(id).ok_or_else(missing)?;
+            let fits = asking.checked(question)?.fitting(answer);
+            fits.map_err(|faults| format!("The answer to `{id}` does not fit: {faults}"))?;
+            answers.insert(id.clone(), answer.clone());
         }
-        Ok(response)
+        for question in questions {
+            asking.keep(question, &answers[&question.id], "assistant");
+        }
+        Ok(answers)
+    }
+
+    fn asking(&self) -> Asking<'_> {
+        Asking::new(self.call, self.tool, self.toolbox, self.line)
+    }
+
+    /// Takes what the process wrote unasked: it is no answer to what comes next. One that never stops writing is not
+    /// waited for.
+    fn left_out(&self, process: &mut Process) -> Option<ContentBlock> {
+        let (started, mut count) = (Instant::now(), 0);
+        let is_enough =
+            |count| count >= MAX_UNASKED || started.elapsed() >= UNASKED || self.line.is_cancelled();
+        while !is_enough(count) && process.receive_ready().is_some() {
+            count += 1;
+        }
+        let more = match is_enough(count) {
+            true => " There may be more, so what follows may be no answer.",
+            false => "",
+        };
+        let text = format!("Lines that it wrote unasked before, left out here: {count}.{more}");
+        (count > 0).then(|| ContentBlock::text(text))
     }
 
     /// Says which of these the model can do.
@@ -297,27 +348,10 @@ impl Interaction<'_> {
     }
 }
 
-/// Puts the model's answers to those that are there already.
-fn answers(
-    questions: &[InputRequest],
-    held: &Map<String, Value>,
-    given: &Map<String, Value>,
-) -> Result<Map<String, Value>, String> {
-    let ids: Vec<_> = questions.iter().map(|question| format!("`{}`", question.id)).collect();
-    let mut answers = held.clone();
-    for question in questions {
-        let id = &question.id;
-        let answer = given
-            .get(id)
-            .ok_or_else(|| format!("The `input` has no answer to `{id}`; wanted are: {}.", ids.join(", ")))?;
-        let schema = Schema::compile(&question.schema)
-            .map_err(|error| format!("The question `{id}` has a schema that is none: {error}"))?;
-        schema
-            .check_value(answer)
-            .map_err(|faults| format!("The answer to `{id}` does not fit: {faults}"))?;
-        answers.insert(id.clone(), answer.clone());
-    }
-    Ok(answers)
+/// Ends the process of a session, which is over then.
+fn end(session: &mut Session) -> Option<ExitStatus> {
+    session.is_over = true;
+    session.process.end()
 }
 
 fn questions(response: &ToolResponse) -> impl Iterator<Item = &InputRequest> {
@@ -349,16 +383,6 @@ fn waits_for_nothing(mut response: ToolResponse) -> ToolResponse {
     response
 }
 
-/// Takes what the process wrote unasked: it is no answer to what comes next.
-fn left_out(process: &mut Process) -> Option<ContentBlock> {
-    let mut count = 0;
-    while process.receive_ready().is_some() {
-        count += 1;
-    }
-    (count > 0)
-        .then(|| ContentBlock::text(format!("Lines that it wrote unasked before, left out here: {count}.")))
-}
-
 fn error(text: String) -> ToolResponse {
     ToolResponse::error([ContentBlock::text(text)])
 }
@@ -371,12 +395,4 @@ fn shortened(line: &[u8]) -> String {
     let line = String::from_utf8_lossy(line.trim_ascii());
     let shown: String = line.chars().take(MAX_SHOWN).collect();
     if shown.len() < line.len() { format!("{shown}…") } else { shown }
-}
-
-fn word(status: Status) -> &'static str {
-    match status {
-        Status::Running => "running",
-        Status::Waiting => "waiting",
-        Status::Stopped => "stopped",
-    }
 }

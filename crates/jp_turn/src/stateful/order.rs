@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use crate::{Action, Builtin, Preview, Schema, Source, Stateful, Surroundings, Tool, builtin::shell, local};
+use crate::{Action, Builtin, Preview, Source, Stateful, Surroundings, Tool, builtin::shell, call, local};
 
 /// One action on one handle.
 #[derive(Debug)]
@@ -22,24 +22,29 @@ impl Order {
             .ok_or_else(|| format!("There is no action {:?}.", word("action")))?;
         let input = arguments.get("input").and_then(Value::as_object).cloned().unwrap_or_default();
         if action == Action::Spawn {
-            fitting(tool, &input)?;
+            let misfit = format!("The `input` does not fit the parameters of `{}`", tool.name);
+            call::check(&input, &tool.parameters, tool, &misfit)?;
         }
         Ok(Self { action, handle: word("handle").to_owned(), input })
     }
 
-    /// Shows the action, the handle and what is sent.
-    pub(super) fn preview(&self, tool: &Tool) -> Preview {
+    /// Shows the action, the handle, what runs and what is sent.
+    pub(super) fn preview(&self, tool: &Tool, surroundings: &Surroundings) -> Result<Preview, String> {
         let title = format!("{} {}", self.action.name(), self.handle);
-        let title = match (&tool.source, self.action) {
-            (Source::Local(command), Action::Spawn) => format!("{title}: {}", command.words.join(" ")),
-            _ => title,
-        };
-        let detail = match &tool.source {
+        let sent = match &tool.source {
             _ if self.input.is_empty() => None,
             Source::Builtin(Builtin::Shell) => Some(shell::shown(&self.input)),
             _ => serde_json::to_string_pretty(&self.input).ok(),
         };
-        Preview { title, detail }
+        let (Source::Local(command), Action::Spawn) = (&tool.source, self.action) else {
+            return Ok(Preview { title, detail: sent });
+        };
+        let program = local::preview(command, tool, &self.input, surroundings)?;
+        let detail: Vec<_> = program.detail.into_iter().chain(sent).collect();
+        Ok(Preview {
+            title: format!("{title}: {}", program.title),
+            detail: (!detail.is_empty()).then(|| detail.join("\n")),
+        })
     }
 
     /// Makes the line that the process reads.
@@ -63,16 +68,6 @@ impl Order {
 pub(super) enum Kind {
     Arguments,
     Answers,
-}
-
-fn fitting(tool: &Tool, input: &Map<String, Value>) -> Result<(), String> {
-    let name = &tool.name;
-    let schema = Schema::compile(&tool.parameters).map_err(|error| {
-        format!("The parameters that `{name}` is configured with are no JSON Schema: {error}")
-    })?;
-    schema
-        .check_value(&Value::Object(input.clone()))
-        .map_err(|faults| format!("The `input` does not fit the parameters of `{name}`: {faults}"))
 }
 
 /// Makes the schema of a call: an action of the configured ones, a handle, and an input that names the tool's own
@@ -136,6 +131,7 @@ pub(super) fn command(
     input: &Map<String, Value>,
     surroundings: &Surroundings,
 ) -> Result<Command, String> {
+    local::check_root(tool, surroundings)?;
     let document = local::document(tool, input, &Map::new(), surroundings);
     match &tool.source {
         Source::Local(command) => Ok(local::program(&command.words, &document, surroundings)),

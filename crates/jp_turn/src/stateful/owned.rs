@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jp_process::group;
+use jp_process::group::{self, Strays};
 
 use super::process::{GRACE, LINGER, MAX_ERRORS, MAX_LINE, Reply, SHORT_TICK, TICK};
 
@@ -23,6 +23,8 @@ const FAREWELL: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Owned {
     child: Child,
+    /// What it started in other groups, once it is to end.
+    strays: Option<Strays>,
     /// Gone once nothing more is sent.
     input: Option<Sender<Vec<u8>>>,
     lines: Receiver<Heard>,
@@ -50,6 +52,7 @@ impl Owned {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let process = Self {
             child,
+            strays: None,
             input: Some(input),
             lines,
             errors: Arc::default(),
@@ -146,6 +149,9 @@ impl Owned {
     }
 
     fn hang_up(&mut self) {
+        if !self.is_reaped && self.strays.is_none() {
+            self.strays = Some(Strays::of(&self.child));
+        }
         self.input = None;
     }
 
@@ -169,6 +175,7 @@ impl Owned {
     fn reap(&mut self) -> Option<ExitStatus> {
         if !self.is_reaped {
             group::kill(&mut self.child);
+            self.strays.take().into_iter().for_each(Strays::kill);
             self.is_reaped = true;
         }
         self.child.wait().ok()

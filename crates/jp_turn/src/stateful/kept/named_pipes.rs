@@ -1,6 +1,6 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, Read, Seek as _, SeekFrom},
+    io::{self, Read, Seek as _, SeekFrom, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus},
@@ -28,6 +28,8 @@ const OUTPUT: &str = "out";
 const ERRORS: &str = "errors";
 const UNREAD: &str = "unread";
 const STATE: &str = "state.json";
+/// How much of what comes on stderr is left where it is, in bytes.
+const MAX_ERRORS_FILE: u64 = 1_000_000;
 
 /// A process that stays.
 #[derive(Debug)]
@@ -38,6 +40,8 @@ pub(in crate::stateful) struct Kept {
     output: File,
     /// What was read behind the last line.
     unread: Vec<u8>,
+    /// How much of that is known to have no end of a line.
+    searched: usize,
     /// Whether a line was sent that it has not answered.
     pub(in crate::stateful) is_owed: bool,
     /// The process, in the turn that started it.
@@ -76,16 +80,21 @@ impl Kept {
     }
 
     fn started(command: &mut Command, directory: &Path) -> io::Result<Self> {
+        if started(std::process::id().cast_signed()).is_none() {
+            let reason = "this system has no `/proc`, by which it could be told from others in a later turn";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
+        }
         make_pipes(directory)?;
         // With both ends open neither side sees the other leave.
         let both = |name: &str| OpenOptions::new().read(true).write(true).open(directory.join(name));
         let errors = OpenOptions::new().create(true).append(true).mode(0o600).open(directory.join(ERRORS))?;
         command.stdin(both(INPUT)?).stdout(both(OUTPUT)?).stderr(errors);
         group::separate(command);
+        // Nothing may fail once it runs: it would be left to itself.
+        let pipes = Pipes::open(directory)?;
         let child = command.spawn()?;
         let id = Identity::of(Pid::from_child(&child));
-        let opened = Self::connected(directory, id);
-        opened.map(|kept| Self { child: Some(child), ..kept })
+        Ok(Self { child: Some(child), ..Self::new(directory, id, pipes) })
     }
 
     /// Finds what earlier turns left: what goes on, or the last that came on stderr of what does not.
@@ -110,30 +119,24 @@ impl Kept {
         if !state.id.is_alive() {
             return None;
         }
-        let kept = Self::connected(directory, state.id).ok()?;
+        let kept = Self::new(directory, state.id, Pipes::open(directory).ok()?);
         let unread = fs::read(directory.join(UNREAD)).unwrap_or_default();
         Some((Self { unread, is_owed: state.is_owed, ..kept }, state.pending))
     }
 
-    /// Opens the pipes; fails with `ENXIO` where nobody reads the one.
-    fn connected(directory: &Path, id: Identity) -> io::Result<Self> {
-        let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
-        let input = OpenOptions::new().write(true).custom_flags(nonblocking).open(directory.join(INPUT))?;
-        rustix::fs::fcntl_setfl(&input, OFlags::empty())?;
-        let output = OpenOptions::new().read(true).custom_flags(nonblocking).open(directory.join(OUTPUT))?;
-        let (sender, to_write) = channel();
-        on_thread(move || write(input, &to_write))?;
-        let directory = directory.to_owned();
-        Ok(Self {
-            directory,
+    fn new(directory: &Path, id: Identity, pipes: Pipes) -> Self {
+        let Pipes { input, output } = pipes;
+        Self {
+            directory: directory.to_owned(),
             id,
-            input: sender,
+            input,
             output,
             unread: Vec::new(),
+            searched: 0,
             is_owed: false,
             child: None,
             last_words: String::new(),
-        })
+        }
     }
 
     /// Writes down what a later turn has to know.
@@ -142,6 +145,7 @@ impl Kept {
         if !self.directory.exists() {
             return;
         }
+        self.trim_errors();
         let state = State { id: self.id, is_owed: self.is_owed, pending: pending.cloned() };
         // Where it can't be written, the next turn takes the process for one that ended.
         _ = serde_json::to_vec(&state).map(|state| fs::write(self.directory.join(STATE), state));
@@ -162,6 +166,7 @@ impl Kept {
                 return reply;
             }
             self.await_output();
+            self.trim_errors();
             if ended.is_none() && self.has_ended() {
                 ended = Some(Instant::now());
             }
@@ -179,6 +184,7 @@ impl Kept {
 
     pub(in crate::stateful) fn receive_ready(&mut self) -> Option<Reply> {
         let mut buffer = [0; 16 * 1024];
+        let mut received = 0;
         loop {
             if let Some(line) = self.next_line() {
                 self.is_owed = false;
@@ -187,9 +193,16 @@ impl Kept {
             if self.unread.len() > MAX_LINE {
                 return Some(Reply::TooLong);
             }
+            // Empty lines may come without end.
+            if received > MAX_LINE {
+                return None;
+            }
             match self.output.read(&mut buffer) {
                 Ok(0) => return None,
-                Ok(length) => self.unread.extend_from_slice(&buffer[..length]),
+                Ok(length) => {
+                    received += length;
+                    self.unread.extend_from_slice(&buffer[..length]);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return None,
             }
@@ -198,13 +211,14 @@ impl Kept {
 
     /// Takes the next line that is not empty.
     fn next_line(&mut self) -> Option<Vec<u8>> {
-        loop {
-            let end = self.unread.iter().position(|byte| *byte == b'\n')?;
-            let line: Vec<_> = self.unread.drain(..=end).collect();
-            if !line.trim_ascii().is_empty() {
-                return Some(line);
-            }
+        if self.searched == 0 {
+            let blank = self.unread.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+            self.unread.drain(..blank);
         }
+        let start = std::mem::replace(&mut self.searched, self.unread.len());
+        let end = start + self.unread[start..].iter().position(|byte| *byte == b'\n')?;
+        self.searched = 0;
+        Some(self.unread.drain(..=end).collect())
     }
 
     /// Waits a moment for more.
@@ -233,6 +247,22 @@ impl Kept {
         self.child.as_mut().and_then(|child| child.wait().ok())
     }
 
+    /// Keeps the last that came on stderr of what has become too long.
+    fn trim_errors(&self) {
+        let trim = || -> io::Result<()> {
+            let mut errors = OpenOptions::new().append(true).open(self.directory.join(ERRORS))?;
+            if errors.metadata()?.len() > MAX_ERRORS_FILE {
+                let last = tail(&self.directory)?;
+                // The process appends, too, so it goes on at the new end.
+                errors.set_len(0)?;
+                errors.write_all(&last)?;
+            }
+            Ok(())
+        };
+        // Where it fails, it is tried again soon.
+        _ = trim();
+    }
+
     fn await_end(&mut self, time: Duration) {
         let started = Instant::now();
         while !self.has_ended() && started.elapsed() < time {
@@ -259,14 +289,34 @@ impl Kept {
     }
 }
 
+/// The ends of the pipes that are jp's.
+struct Pipes {
+    input: Sender<Vec<u8>>,
+    output: File,
+}
+
+impl Pipes {
+    /// Opens them; fails with `ENXIO` where nobody reads the one.
+    fn open(directory: &Path) -> io::Result<Self> {
+        let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+        let input = OpenOptions::new().write(true).custom_flags(nonblocking).open(directory.join(INPUT))?;
+        rustix::fs::fcntl_setfl(&input, OFlags::empty())?;
+        let output = OpenOptions::new().read(true).custom_flags(nonblocking).open(directory.join(OUTPUT))?;
+        let (sender, to_write) = channel();
+        on_thread(move || write(input, &to_write))?;
+        Ok(Self { input: sender, output })
+    }
+}
+
 impl Identity {
     fn of(pid: Pid) -> Self {
         Self { pid: pid.as_raw_pid(), started: started(pid.as_raw_pid()) }
     }
 
+    /// Returns whether it runs; one of which nobody knows when it started may be any other.
     fn is_alive(self) -> bool {
         let is_there = Pid::from_raw(self.pid).is_some_and(|pid| test_kill_process(pid).is_ok());
-        is_there && started(self.pid) == self.started
+        is_there && self.started.is_some() && started(self.pid) == self.started
     }
 }
 
@@ -292,19 +342,38 @@ fn make_pipes(directory: &Path) -> io::Result<()> {
 }
 
 fn last_errors(directory: &Path) -> String {
-    let read = || -> io::Result<Vec<u8>> {
-        let mut errors = File::open(directory.join(ERRORS))?;
-        let length = errors.metadata()?.len();
-        errors.seek(SeekFrom::Start(length.saturating_sub(MAX_ERRORS as u64)))?;
-        let mut last = Vec::new();
-        errors.take(MAX_ERRORS as u64).read_to_end(&mut last)?;
-        Ok(last)
-    };
-    String::from_utf8_lossy(&read().unwrap_or_default()).trim().to_owned()
+    String::from_utf8_lossy(&tail(directory).unwrap_or_default()).trim().to_owned()
+}
+
+/// Reads the last that came on stderr.
+fn tail(directory: &Path) -> io::Result<Vec<u8>> {
+    let mut errors = File::open(directory.join(ERRORS))?;
+    let length = errors.metadata()?.len();
+    errors.seek(SeekFrom::Start(length.saturating_sub(MAX_ERRORS as u64)))?;
+    let mut last = Vec::new();
+    errors.take(MAX_ERRORS as u64).read_to_end(&mut last)?;
+    Ok(last)
 }
 
 /// Removes what was kept of a process.
 fn forget(directory: &Path) {
     // What can't be removed is found again and taken for ended.
     _ = fs::remove_dir_all(directory);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn process_of_an_unknown_start_is_never_taken_for_one_that_runs() {
+        let mut child = Command::new("true").spawn().unwrap();
+        while !group::has_ended(&mut child).unwrap() {
+            thread::sleep(SHORT_TICK);
+        }
+        // Not reaped: there is an id, and no start any more.
+        let id = Identity::of(Pid::from_child(&child));
+        assert_eq!((id.started, id.is_alive()), (None, false));
+        child.wait().unwrap();
+    }
 }
