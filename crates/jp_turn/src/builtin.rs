@@ -1,10 +1,12 @@
 //! jp's own tools, a module each: what a model is told of it, and what a call of it will do.
 
+mod compare;
 mod create_file;
 mod delete_file;
 mod edit;
 mod edit_file;
 mod files;
+mod limit;
 mod list_files;
 mod move_file;
 mod preview;
@@ -132,9 +134,9 @@ pub(crate) fn plan<'a>(
     toolbox: &'a Toolbox,
 ) -> Result<Plan<'a>, String> {
     match builtin {
-        Builtin::ReadFile => read_file::plan(arguments, toolbox),
-        Builtin::ListFiles => list_files::plan(arguments, toolbox),
-        Builtin::SearchFiles => search_files::plan(arguments, toolbox),
+        Builtin::ReadFile => read_file::plan(tool, arguments, toolbox),
+        Builtin::ListFiles => list_files::plan(tool, arguments, toolbox),
+        Builtin::SearchFiles => search_files::plan(tool, arguments, toolbox),
         Builtin::CreateFile => create_file::plan(arguments, toolbox),
         Builtin::EditFile => edit_file::plan(arguments, toolbox),
         Builtin::MoveFile => move_file::plan(arguments, toolbox),

@@ -6,9 +6,9 @@ use std::{ffi::OsStr, path::Path};
 /// `.npmrc`, `.pypirc` and `.my.cnf` may hold nothing but settings, and are where the tools' own
 /// documentation has a token written.
 ///
-/// Not in it are `*.key`, which is as often a presentation, and `*.pem` and `*.asc`, which are mostly certificates and signatures: a private
-/// key in any of them is found by how it begins.
-const NAMES: [&str; 37] = [
+/// Not in it are `*.key`, which is as often a presentation, and `*.pem` and `*.asc`, which are mostly certificates and
+/// signatures: a private key in any of them is found by how it begins.
+const NAMES: [&str; 38] = [
     ".netrc",
     "_netrc",
     ".pgpass",
@@ -34,6 +34,7 @@ const NAMES: [&str; 37] = [
     "terraform.rc",
     "credentials.tfrc.json",
     "application_default_credentials.json",
+    "credentials.json",
     "master.key",
     ".smbcredentials",
     ".envrc",
@@ -55,7 +56,7 @@ const SUFFIXES: [&str; 9] =
     [".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".tfstate", ".tfstate.backup", ".tfvars"];
 
 /// Such files that only their directory tells.
-const PATHS: [(&str, &str); 10] = [
+const PATHS: [(&str, &str); 12] = [
     (".aws", "credentials"),
     (".docker", "config.json"),
     (".kube", "config"),
@@ -63,6 +64,9 @@ const PATHS: [(&str, &str); 10] = [
     (".cargo", "credentials.toml"),
     (".gem", "credentials"),
     (".m2", "settings.xml"),
+    // The addresses of remotes may have passwords in them.
+    (".git", "config"),
+    ("git", "credentials"),
     ("gh", "hosts.yml"),
     ("gcloud", "credentials.db"),
     ("gcloud", "access_tokens.db"),
@@ -113,6 +117,12 @@ mod tests {
             ".netrc",
             "_NETRC",
             "home/.ssh/id_ed25519",
+            ".git-credentials",
+            ".config/git/credentials",
+            ".git/config",
+            ".npmrc",
+            ".pypirc",
+            "credentials.json",
             "server.p12",
             "store.JKS",
             "é.kdbx",
@@ -137,6 +147,7 @@ mod tests {
             "credentials",
             "config.json",
             "config",
+            "git/config",
             "src/.envé",
             "éenv",
             "secret.rs",

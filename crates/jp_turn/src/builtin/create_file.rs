@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Builtin,
+    compare::compare,
     files::{Found, LastLink, MAX_BYTES},
     offered, parsed, planned, preview, told,
 };
@@ -43,10 +44,8 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
     if content.len() as u64 > MAX_BYTES {
         return Err(format!("The content has {} bytes, and a file may have {MAX_BYTES}.", content.len()));
     }
-    let preview = Preview {
-        title: format!("create {}", preview::one_line(&path)),
-        detail: Some(preview::diff(&path, "", &content)),
-    };
+    let detail = preview::diff(&path, "", &content, &compare("", &content));
+    let preview = Preview { title: format!("create {path}"), detail: Some(detail) };
     Ok(planned(preview, false, move |_| {
         let mut seen = files.changing();
         spot.create(content.as_bytes())?;

@@ -1,6 +1,5 @@
 //! `delete_file`: a file, or a directory that is empty.
 
-use jp_attachment::has_secret_name;
 use jp_resource::Checksum;
 use jp_tool::ContentBlock;
 use serde::Deserialize;
@@ -8,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Builtin, counted,
-    files::{Content, Found, LastLink, Spot},
-    offered, parsed, planned, preview,
+    files::{Content, Found, LastLink, Spot, is_sensitive},
+    offered, parsed, planned,
 };
 use crate::{Preview, Tool, Toolbox, call::Plan};
 
@@ -42,8 +41,8 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
     if let Some(checksum) = checksum {
         files.changing().check(&path, checksum)?;
     }
-    let preview = Preview { title: format!("delete {} ({what})", preview::one_line(&path)), detail: None };
-    let is_sensitive = has_secret_name(&spot.path);
+    let preview = Preview { title: format!("delete {path} ({what})"), detail: None };
+    let is_sensitive = is_sensitive(&spot.path);
     Ok(planned(preview, is_sensitive, move |_| {
         let mut seen = files.changing();
         if let Some(checksum) = checksum {

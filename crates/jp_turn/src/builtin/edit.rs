@@ -2,8 +2,6 @@
 
 use diffy::Patch;
 
-use super::files::Lines;
-
 /// How many places an error names.
 const NAMED_PLACES: usize = 5;
 
@@ -13,15 +11,6 @@ pub(super) enum Edit {
     Replacement { old: String, new: String, all: bool },
     /// A unified diff is applied.
     Patch(String),
-}
-
-/// What became of the lines of a text.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) added: usize,
-    pub(super) removed: usize,
-    /// The lines that changed, with some around them, as they are now.
-    pub(super) regions: Vec<Lines>,
 }
 
 /// Applies an edit to the content of the file at `path`; the error is one that a model can mend.
@@ -36,26 +25,6 @@ pub(super) fn applied(edit: &Edit, content: &str, path: &str) -> Result<String, 
         true => Err(format!("The edit would change nothing in {path}.")),
         false => Ok(new),
     }
-}
-
-/// Compares two texts.
-pub(super) fn change(old: &str, new: &str) -> Change {
-    let patch = diffy::create_patch(old, new);
-    let mut change = Change { added: 0, removed: 0, regions: Vec::new() };
-    for hunk in patch.hunks() {
-        for line in hunk.lines() {
-            match line {
-                diffy::Line::Insert(_) => change.added += 1,
-                diffy::Line::Delete(_) => change.removed += 1,
-                diffy::Line::Context(_) => {}
-            }
-        }
-        let range = hunk.new_range();
-        if !range.is_empty() {
-            change.regions.push(Lines { first: range.start(), last: range.start() + range.len() - 1 });
-        }
-    }
-    change
 }
 
 /// Returns whether each line ends with `\r\n`.
@@ -261,15 +230,6 @@ mod tests {
     fn hunk_that_miscounts_its_lines_means_its_lines() {
         let patch = "@@ -1,9 +1,9 @@ fn a()\n a\n-b\n+x\n\n c\n@@ -9,1 +9,7 @@\n-d\n+y\n\n";
         assert_eq!(patched_in("a\nb\n\nc\nd\n", patch).as_deref(), Ok("a\nx\n\nc\ny\n"));
-    }
-
-    #[test]
-    fn change_counts_lines_and_says_where_they_are() {
-        let old: String = (1..=20).map(|number| format!("{number}\n")).collect();
-        let new = old.replace("3\n4\n", "three\n4\n").replace("20\n", "");
-        let regions = vec![Lines { first: 1, last: 6 }, Lines { first: 17, last: 19 }];
-        assert_eq!(change(&old, &new), Change { added: 1, removed: 2, regions });
-        assert_eq!(change("a\n", ""), Change { added: 0, removed: 1, regions: vec![] });
     }
 
     proptest! {

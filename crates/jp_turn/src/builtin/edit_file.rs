@@ -1,21 +1,25 @@
 //! `edit_file`: an exact replacement, or a unified diff.
 
-use jp_attachment::{classify, has_secret_name};
+use jp_attachment::classify;
 use jp_resource::{Checksum, ResourceContent};
 use jp_tool::ContentBlock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Builtin, counted,
+    Builtin,
+    compare::{self, Difference, compare},
+    counted,
     edit::{self, Edit},
-    files::{Content, Files, LastLink, Lines, MAX_BYTES, Spot},
+    files::{Content, Files, LastLink, Lines, MAX_BYTES, Spot, is_sensitive},
     offered, parsed, planned, preview, told,
 };
 use crate::{Preview, Tool, Toolbox, call::Plan};
 
 /// How many places the model is shown of what it changed.
 const MAX_REGIONS: usize = 10;
+/// How many lines it is shown of each.
+const MAX_LINES: usize = 200;
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -56,17 +60,16 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
     if new.len() as u64 > MAX_BYTES {
         return Err(format!("{path} would have {} bytes, and a file may have {MAX_BYTES}.", new.len()));
     }
-    let preview = Preview {
-        title: format!("edit {}", preview::one_line(&path)),
-        detail: Some(preview::diff(&path, &old, &new)),
-    };
-    let is_sensitive = has_secret_name(&spot.path);
+    let differences = compare(&old, &new);
+    let detail = preview::diff(&path, &old, &new, &differences);
+    let preview = Preview { title: format!("edit {path}"), detail: Some(detail) };
+    let is_sensitive = is_sensitive(&spot.path);
     Ok(planned(preview, is_sensitive, move |_| {
         let mut seen = files.changing();
         spot.replace(checksum, new.as_bytes())?;
         let checksum = Checksum::of(new.as_bytes());
         seen.saw(path.clone(), checksum);
-        result(files, &spot, &old, &new, checksum)
+        result(files, &spot, &new, &differences)
     }))
 }
 
@@ -95,25 +98,42 @@ fn text(spot: &Spot) -> Result<String, String> {
 fn result(
     files: &Files,
     spot: &Spot,
-    old: &str,
     new: &str,
-    checksum: Checksum,
+    differences: &[Difference],
 ) -> Result<Vec<ContentBlock>, String> {
-    let path = spot.shown();
-    let change = edit::change(old, new);
-    let mut done =
-        format!("Edited {path}: {} added, {} removed.", counted(change.added, "line"), change.removed);
-    let hidden = change.regions.len().saturating_sub(MAX_REGIONS);
-    if hidden > 0 {
-        done.push_str(&format!(" Not shown here: {}.", counted(hidden, "more changed place")));
+    let (path, checksum) = (spot.shown(), Checksum::of(new.as_bytes()));
+    let added = differences.iter().map(|difference| difference.new.len()).sum();
+    let removed: usize = differences.iter().map(|difference| difference.old.len()).sum();
+    let mut done = format!("Edited {path}: {} added, {removed} removed.", counted(added, "line"));
+    let (regions, hidden) = shown(compare::regions(differences, new));
+    if let Some(hidden) = hidden {
+        done.push_str(&format!(" Not shown here: {hidden}."));
     }
     let mut blocks = vec![told(done, &path, checksum)];
     let mime_type = classify(Vec::new(), &path).1;
-    for lines in change.regions.into_iter().take(MAX_REGIONS) {
+    for lines in regions {
         let content = ResourceContent::Text(excerpt(new, lines));
         blocks.push(files.block(spot, content, mime_type, Some(lines), Some(checksum))?);
     }
     Ok(blocks)
+}
+
+/// Returns the first of the places that changed, and what of them is left out.
+fn shown(mut regions: Vec<Lines>) -> (Vec<Lines>, Option<String>) {
+    let places = regions.len().saturating_sub(MAX_REGIONS);
+    regions.truncate(MAX_REGIONS);
+    let mut lines = 0;
+    for region in &mut regions {
+        let last = region.last.min(region.first + MAX_LINES - 1);
+        lines += region.last - last;
+        region.last = last;
+    }
+    let hidden: Vec<_> = [(lines, "more line"), (places, "more changed place")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, noun)| counted(count, noun))
+        .collect();
+    (regions, (!hidden.is_empty()).then(|| hidden.join(" and ")))
 }
 
 fn excerpt(text: &str, Lines { first, last }: Lines) -> String {

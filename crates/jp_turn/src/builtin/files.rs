@@ -1,8 +1,10 @@
 //! The workspace's files, as far as tools may reach them.
 //!
 //! A path is read (`named`) and followed from the open root, directory by directory (`find`), to a [`Spot`], on which
-//! all else is done. `reserved` and the person's patterns say what is not written to, `seen` what the model last saw, `walk` goes
-//! through directories.
+//! all else is done. `reserved` and the person's patterns say what is not written to, `seen` what the model last saw,
+//! `walk` goes through directories.
+//!
+//! A file is what its name is: one that has a second name, be it outside, is read and known by the one that was given.
 
 mod find;
 mod named;
@@ -19,7 +21,7 @@ use std::{
 
 use cap_std::{ambient_authority, fs::Dir};
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use jp_attachment::{Place, canonical_path};
+use jp_attachment::{Place, canonical_path, has_secret_name};
 use jp_conversation::Stream;
 use jp_resource::{
     Checksum, Resource, ResourceContent,
@@ -169,6 +171,14 @@ impl Files {
         let resource = Resource::new(uri, content).with_name(path.clone()).with_mime_type(mime_type);
         Ok(ContentBlock::Resource { resource, meta: checksum.map(|checksum| mark(&path, checksum)) })
     }
+}
+
+/// Returns whether the person is asked before the file at a path from the root is read, whoever runs unattended.
+///
+/// That is what has the name of a file with secrets, and all that belongs to git and to jp: the addresses of remotes may
+/// have passwords in them, other conversations whatever was said there.
+pub(super) fn is_sensitive(path: &Path) -> bool {
+    has_secret_name(path) || path.iter().any(reserved::is_reserved)
 }
 
 fn patterns(lines: &[String]) -> Result<Gitignore, FilesError> {

@@ -14,9 +14,10 @@ use serde_json::{Map, Value, json};
 use super::{
     Builtin,
     files::{Entry, Spot, Walk, shown, special},
+    limit::Limit,
     offered, parsed, planned, preview,
 };
-use crate::{Preview, Tool, Toolbox, call::Plan, calls::Line};
+use crate::{Preview, Tool, Toolbox, call::Plan};
 
 /// How many entries are listed.
 const MAX_ENTRIES: usize = 1000;
@@ -50,16 +51,21 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+pub(super) fn plan<'a>(
+    tool: &'a Tool,
+    arguments: &Map<String, Value>,
+    toolbox: &'a Toolbox,
+) -> Result<Plan<'a>, String> {
     let Arguments { path, depth, glob } = parsed(arguments)?;
     let spot = toolbox.files.readable(&path)?;
     let globs = globs(glob.as_deref())?;
-    let preview = Preview { title: format!("list {}", preview::one_line(&spot.shown())), detail: None };
+    let preview = Preview { title: format!("list {}", spot.shown()), detail: None };
     let depth = depth.unwrap_or(if globs.is_empty() { 1 } else { usize::MAX });
     Ok(planned(preview, false, move |line| {
-        let is_moot = || line.is_cancelled();
+        let limit = Limit::new(tool, line);
+        let is_moot = || limit.is_over();
         let walk = Walk { files: &toolbox.files, depth, is_moot: &is_moot };
-        list(&walk, &spot, &globs, line).map(|text| vec![ContentBlock::text(text)])
+        list(&walk, &spot, &globs, &limit).map(|text| vec![ContentBlock::text(text)])
     }))
 }
 
@@ -80,7 +86,7 @@ pub(super) fn selects(globs: &Override, path: &Path) -> bool {
     !is_excluded && !globs.matched(path, false).is_ignore()
 }
 
-fn list(walk: &Walk<'_>, spot: &Spot, globs: &Override, line: &Line) -> Result<String, String> {
+fn list(walk: &Walk<'_>, spot: &Spot, globs: &Override, limit: &Limit<'_>) -> Result<String, String> {
     let mut entries: Vec<(PathBuf, String)> = Vec::new();
     let unreadable = walk.run(spot, &mut |entry| {
         let is_listed = match globs.is_empty() {
@@ -92,9 +98,7 @@ fn list(walk: &Walk<'_>, spot: &Spot, globs: &Override, line: &Line) -> Result<S
         }
         ControlFlow::Continue(())
     })?;
-    if line.is_cancelled() {
-        return Err("The call was interrupted.".to_owned());
-    }
+    let unfinished = limit.told()?;
     entries.sort_by(|left, right| {
         left.0.as_os_str().as_encoded_bytes().cmp(right.0.as_os_str().as_encoded_bytes())
     });
@@ -104,6 +108,7 @@ fn list(walk: &Walk<'_>, spot: &Spot, globs: &Override, line: &Line) -> Result<S
         text.push('\n');
     }
     match entries.len() {
+        0 if unfinished.is_some() => {}
         0 => _ = writeln!(text, "Nothing is there that is not ignored."),
         all if all > MAX_ENTRIES => {
             _ = writeln!(text, "Not listed: {} more. Name a directory below, or a glob.", all - MAX_ENTRIES);
@@ -113,6 +118,7 @@ fn list(walk: &Walk<'_>, spot: &Spot, globs: &Override, line: &Line) -> Result<S
     if unreadable > 0 {
         _ = writeln!(text, "Directories that could not be read: {unreadable}.");
     }
+    text.extend(unfinished.map(|unfinished| unfinished + "\n"));
     Ok(text)
 }
 

@@ -1,6 +1,5 @@
 //! `move_file`: a file to where nothing is.
 
-use jp_attachment::has_secret_name;
 use jp_resource::Checksum;
 use jp_tool::ContentBlock;
 use serde::Deserialize;
@@ -8,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Builtin,
-    files::{Content, Found, LastLink},
-    offered, parsed, planned, preview, told,
+    files::{Content, Found, LastLink, is_sensitive},
+    offered, parsed, planned, told,
 };
 use crate::{Preview, Tool, Toolbox, call::Plan};
 
@@ -51,9 +50,8 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
     if let Some(checksum) = checksum {
         files.changing().check(&path, checksum)?;
     }
-    let (from, onto) = (preview::one_line(&path), preview::one_line(&to));
-    let preview = Preview { title: format!("move {from} to {onto}"), detail: None };
-    let is_sensitive = has_secret_name(&spot.path);
+    let preview = Preview { title: format!("move {path} to {to}"), detail: None };
+    let is_sensitive = is_sensitive(&spot.path);
     Ok(planned(preview, is_sensitive, move |_| {
         let mut seen = files.changing();
         if let Some(checksum) = checksum {

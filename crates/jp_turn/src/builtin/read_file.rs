@@ -1,8 +1,11 @@
 //! `read_file`: a file, or some of its lines.
 
-use std::io::{BufRead, BufReader, Read};
+use std::{
+    io::{BufRead, BufReader, Read},
+    iter,
+};
 
-use jp_attachment::{classify, has_secret_name};
+use jp_attachment::classify;
 use jp_resource::{Checksum, ResourceContent};
 use jp_tool::ContentBlock;
 use serde::Deserialize;
@@ -10,8 +13,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Builtin,
-    files::{Content, Files, Lines, MAX_BYTES, Spot},
-    offered, parsed, planned, preview,
+    files::{Content, Files, Lines, MAX_BYTES, Spot, is_sensitive},
+    limit::Limit,
+    offered, parsed, planned,
 };
 use crate::{Preview, Tool, Toolbox, call::Plan};
 
@@ -44,20 +48,25 @@ pub(super) fn tool() -> Tool {
     offered(Builtin::ReadFile, "Reads a file of the workspace, or some of its lines.", parameters)
 }
 
-pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+pub(super) fn plan<'a>(
+    tool: &'a Tool,
+    arguments: &Map<String, Value>,
+    toolbox: &'a Toolbox,
+) -> Result<Plan<'a>, String> {
     let arguments: Arguments = parsed(arguments)?;
     let files = &toolbox.files;
     let spot = files.readable(&arguments.path)?;
     spot.check_file()?;
     let range = range(&arguments)?;
-    let preview = Preview { title: format!("read {}", preview::one_line(&spot.shown())), detail: None };
-    let is_sensitive = has_secret_name(&spot.path);
-    Ok(planned(preview, is_sensitive, move |_| {
-        match range {
+    let preview = Preview { title: format!("read {}", spot.shown()), detail: None };
+    let is_sensitive = is_sensitive(&spot.path);
+    Ok(planned(preview, is_sensitive, move |line| {
+        let limit = Limit::new(tool, line);
+        let block = match range {
             None => whole(files, &spot),
-            Some(range) => part(files, &spot, range),
-        }
-        .map(|block| vec![block])
+            Some(range) => part(files, &spot, range, &limit),
+        }?;
+        Ok(iter::once(block).chain(limit.told()?.map(ContentBlock::text)).collect())
     }))
 }
 
@@ -87,13 +96,13 @@ fn whole(files: &Files, spot: &Spot) -> Result<ContentBlock, String> {
 }
 
 /// Reads some lines; a file that is too large to be read at once is not remembered as seen.
-fn part(files: &Files, spot: &Spot, range: Range) -> Result<ContentBlock, String> {
+fn part(files: &Files, spot: &Spot, range: Range, limit: &Limit<'_>) -> Result<ContentBlock, String> {
     let (part, checksum) = match spot.content()? {
         Content::Whole(bytes) => {
-            let part = lines(bytes.as_slice(), range, spot)?;
+            let part = lines(bytes.as_slice(), range, spot, limit)?;
             (part, Some(saw(files, spot, &bytes)))
         }
-        Content::TooLarge { .. } => (lines(spot.open()?, range, spot)?, None),
+        Content::TooLarge { .. } => (lines(spot.open()?, range, spot, limit)?, None),
     };
     let (text, lines) = part;
     let text = String::from_utf8(text)
@@ -108,12 +117,18 @@ fn saw(files: &Files, spot: &Spot, bytes: &[u8]) -> Checksum {
     checksum
 }
 
-/// Reads lines with their ends; the last one may be beyond the end, the first may not.
-fn lines(source: impl Read, range: Range, spot: &Spot) -> Result<(Vec<u8>, Lines), String> {
+/// Reads lines with their ends; the last one may be beyond the end, the first may not. Where the time is over, those are
+/// returned that there are.
+fn lines(
+    source: impl Read,
+    range: Range,
+    spot: &Spot,
+    limit: &Limit<'_>,
+) -> Result<(Vec<u8>, Lines), String> {
     let failed = |error: std::io::Error| format!("{} can't be read: {error}.", spot.shown());
     let mut source = BufReader::new(source);
     let (mut text, mut line, mut passed) = (Vec::new(), 0, Vec::new());
-    while range.last.is_none_or(|last| line < last) {
+    while range.last.is_none_or(|last| line < last) && !limit.is_over() {
         let is_wanted = line + 1 >= range.first;
         passed.clear();
         let into = if is_wanted { &mut text } else { &mut passed };
@@ -129,8 +144,47 @@ fn lines(source: impl Read, range: Range, spot: &Spot) -> Result<(Vec<u8>, Lines
         }
         line += 1;
     }
-    match line < range.first {
-        true => Err(format!("{} has {line} lines, so there is no line {}.", spot.shown(), range.first)),
-        false => Ok((text, Lines { first: range.first, last: line })),
+    match limit.told()? {
+        _ if line >= range.first => Ok((text, Lines { first: range.first, last: line })),
+        Some(unfinished) => Err(unfinished),
+        None => Err(format!("{} has {line} lines, so there is no line {}.", spot.shown(), range.first)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::calls::Line;
+
+    /// A text without end; when three lines are read of it, the time is over.
+    struct Endless<'a> {
+        lines: usize,
+        limit: &'a Limit<'a>,
+    }
+
+    impl Read for Endless<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.lines += 1;
+            if self.lines == 3 {
+                self.limit.run_out();
+            }
+            (&b"line\n"[..]).read(buffer)
+        }
+    }
+
+    #[test]
+    fn reading_that_runs_out_of_time_tells_what_it_has() {
+        let root = tempfile::tempdir().unwrap();
+        let files = Files::open(root.path(), &[]).unwrap();
+        let spot = files.readable("a").unwrap();
+        let (tool, line) = (tool(), Line::unheard(false));
+        let limit = Limit::new(&tool, &line);
+        let read = |first: usize| {
+            lines(Endless { lines: 0, limit: &limit }, Range { first, last: None }, &spot, &limit)
+        };
+        assert_eq!(read(2), Ok((b"line\n".repeat(2), Lines { first: 2, last: 3 })));
+        insta::assert_snapshot!(read(2).unwrap_err(), @"Not finished: the call took more than 120 s. Ask for less; the person can allow more with `conversation.tools.read_file.timeout_secs`.");
     }
 }

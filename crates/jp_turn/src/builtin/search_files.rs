@@ -1,27 +1,22 @@
 //! `search_files`: lines that match a regular expression.
 
-use std::{
-    fmt::Write,
-    io::{self, Read},
-    ops::ControlFlow,
-    path::Path,
-};
+use std::{fmt::Write, io, ops::ControlFlow, path::Path};
 
 use cap_std::fs::File;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch};
 use ignore::overrides::Override;
-use jp_attachment::has_secret_name;
 use jp_tool::ContentBlock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
     Builtin,
-    files::{Found, Spot, Walk, open, shown},
+    files::{Found, Spot, Walk, is_sensitive, open, shown},
+    limit::{Limit, Limited},
     list_files, offered, parsed, planned, preview,
 };
-use crate::{Preview, Tool, Toolbox, call::Plan, calls::Line};
+use crate::{Preview, Tool, Toolbox, call::Plan};
 
 /// How many lines that match are shown.
 const MAX_MATCHES: usize = 200;
@@ -61,7 +56,11 @@ pub(super) fn tool() -> Tool {
     offered(Builtin::SearchFiles, description, parameters)
 }
 
-pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+pub(super) fn plan<'a>(
+    tool: &'a Tool,
+    arguments: &Map<String, Value>,
+    toolbox: &'a Toolbox,
+) -> Result<Plan<'a>, String> {
     let arguments: Arguments = parsed(arguments)?;
     let matcher = RegexMatcherBuilder::new()
         .multi_line(true)
@@ -73,11 +72,12 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
         .map_err(|error| format!("`pattern` is no regular expression that can be searched for: {error}"))?;
     let globs = list_files::globs(arguments.glob.as_deref())?;
     let spot = toolbox.files.readable(&arguments.path)?;
-    let (pattern, path) = (preview::one_line(&arguments.pattern), preview::one_line(&spot.shown()));
-    let preview = Preview { title: format!("search {path} for {pattern}"), detail: None };
+    let title = format!("search {} for {}", spot.shown(), arguments.pattern);
+    let preview = Preview { title, detail: None };
     let context = arguments.context.min(MAX_CONTEXT);
     Ok(planned(preview, false, move |line| {
-        let search = Search::new(&matcher, context, line);
+        let limit = Limit::new(tool, line);
+        let search = Search::new(&matcher, context, &limit);
         search.run(toolbox, &spot, &globs).map(|text| vec![ContentBlock::text(text)])
     }))
 }
@@ -86,7 +86,7 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
 struct Search<'a> {
     matcher: &'a RegexMatcher,
     searcher: Searcher,
-    line: &'a Line,
+    limit: &'a Limit<'a>,
     text: String,
     matches: usize,
     is_cut: bool,
@@ -96,7 +96,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(matcher: &'a RegexMatcher, context: usize, line: &'a Line) -> Self {
+    fn new(matcher: &'a RegexMatcher, context: usize, limit: &'a Limit<'a>) -> Self {
         let searcher = SearcherBuilder::new()
             .binary_detection(BinaryDetection::quit(0))
             .before_context(context)
@@ -104,7 +104,7 @@ impl<'a> Search<'a> {
             .heap_limit(Some(MAX_HEAP))
             .build();
         let text = String::new();
-        Self { matcher, searcher, line, text, matches: 0, is_cut: false, secrets: 0, unreadable: 0 }
+        Self { matcher, searcher, limit, text, matches: 0, is_cut: false, secrets: 0, unreadable: 0 }
     }
 
     fn run(mut self, toolbox: &Toolbox, spot: &Spot, globs: &Override) -> Result<String, String> {
@@ -115,8 +115,8 @@ impl<'a> Search<'a> {
                 0
             }
             _ => {
-                let line = self.line;
-                let is_moot = move || line.is_cancelled();
+                let limit = self.limit;
+                let is_moot = move || limit.is_over();
                 let walk = Walk { files: &toolbox.files, depth: usize::MAX, is_moot: &is_moot };
                 walk.run(spot, &mut |entry| {
                     if entry.kind.is_file() && list_files::selects(globs, entry.path) {
@@ -126,16 +126,13 @@ impl<'a> Search<'a> {
                 })?
             }
         };
-        if self.line.is_cancelled() {
-            return Err("The call was interrupted.".to_owned());
-        }
         self.unreadable += unreadable;
-        Ok(self.told())
+        self.told()
     }
 
     /// Searches a file.
     fn file(&mut self, path: &Path, open: impl FnOnce() -> io::Result<File>) {
-        if has_secret_name(path) {
+        if is_sensitive(path) {
             self.secrets += 1;
             return;
         }
@@ -148,24 +145,26 @@ impl<'a> Search<'a> {
             is_binary: false,
         };
         let searched = open().and_then(|file| {
-            let source = Interruptible { file, line: self.line };
+            let source = Limited { source: file, limit: self.limit };
             self.searcher.search_reader(self.matcher, source, &mut found)
         });
         match searched {
             Ok(()) if found.is_binary => {}
-            Ok(()) => {
+            Err(_) if !self.limit.is_over() => self.unreadable += 1,
+            // Of a file that could not be searched to its end for want of time, what was found counts.
+            Ok(()) | Err(_) => {
                 self.text.push_str(&found.text);
                 self.matches += found.matches;
                 self.is_cut |= found.is_cut;
             }
-            Err(_) => self.unreadable += 1,
         }
     }
 
     /// Says what was found and what was left out.
-    fn told(self) -> String {
+    fn told(self) -> Result<String, String> {
+        let unfinished = self.limit.told()?;
         let mut text = self.text;
-        if self.matches == 0 {
+        if self.matches == 0 && unfinished.is_none() {
             text.push_str("No line matches.\n");
         }
         if self.is_cut {
@@ -181,7 +180,8 @@ impl<'a> Search<'a> {
         if self.unreadable > 0 {
             _ = writeln!(text, "Files and directories that could not be read: {}.", self.unreadable);
         }
-        text
+        text.extend(unfinished.map(|unfinished| unfinished + "\n"));
+        Ok(text)
     }
 }
 
@@ -236,17 +236,28 @@ impl Sink for FoundLines {
     }
 }
 
-/// A file that ends when the call is interrupted.
-struct Interruptible<'a> {
-    file: File,
-    line: &'a Line,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calls::Line;
 
-impl Read for Interruptible<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.line.is_cancelled() {
-            true => Err(io::Error::other("interrupted")),
-            false => self.file.read(buffer),
-        }
+    #[test]
+    fn search_that_runs_out_of_time_tells_what_it_found() {
+        let root = tempfile::tempdir().unwrap();
+        let open = |name: &str| {
+            let path = root.path().join(name);
+            std::fs::write(&path, "one\ntwo\n").unwrap();
+            std::fs::File::open(path).map(File::from_std)
+        };
+        let (tool, line) = (tool(), Line::unheard(false));
+        let (limit, matcher) = (Limit::new(&tool, &line), RegexMatcher::new_line_matcher("two").unwrap());
+        let mut search = Search::new(&matcher, 0, &limit);
+        search.file(Path::new("a"), || open("a"));
+        limit.run_out();
+        search.file(Path::new("b"), || open("b"));
+        insta::assert_snapshot!(search.told().unwrap(), @"
+        a:2: two
+        Not finished: the call took more than 120 s. Ask for less; the person can allow more with `conversation.tools.search_files.timeout_secs`.
+        ");
     }
 }

@@ -111,7 +111,8 @@ impl Spot {
         let failed = |error: io::Error| format!("{} can't be written: {error}.", self.shown());
         let permissions = self.open()?.metadata().map_err(failed)?.permissions();
         let (name, mut file) = self.temporary().map_err(failed)?;
-        let written = file.write_all(content).and_then(|()| file.set_permissions(permissions));
+        // In this order: nobody reads the new content who may not read the old.
+        let written = file.set_permissions(permissions).and_then(|()| file.write_all(content));
         let placed = written.and_then(|()| file.sync_all()).map_err(failed).and_then(|()| {
             self.check_unchanged(checksum)?;
             self.parent.rename(&name, &self.parent, &self.name).map_err(failed)
@@ -130,7 +131,7 @@ impl Spot {
             _ => format!("{} can't be written: {error}.", self.shown()),
         };
         let parent = self.with_parents().map_err(failed)?;
-        let mut file = new_file(&parent, &self.name).map_err(failed)?;
+        let mut file = new_file(&parent, &self.name, &OpenOptions::new()).map_err(failed)?;
         file.write_all(content).and_then(|()| file.sync_all()).map_err(|error| {
             _ = parent.remove_file(&self.name);
             failed(error)
@@ -148,8 +149,8 @@ impl Spot {
 
     /// Moves the file to a place where nothing is.
     ///
-    /// By a second link to it, which unlike a renaming never replaces what has come there meanwhile; where the file system
-    /// has no links, by renaming.
+    /// By a second link to it, which unlike a renaming never replaces what has come there meanwhile; where the file
+    /// system has no links, by renaming.
     pub(in crate::builtin) fn move_to(&self, to: &Self) -> Result<(), String> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::AlreadyExists => format!("{} exists by now.", to.shown()),
@@ -179,10 +180,10 @@ impl Spot {
         Ok(parent)
     }
 
-    /// Makes a file beside this one.
+    /// Makes an empty file beside this one, which nobody else may read.
     fn temporary(&self) -> io::Result<(OsString, File)> {
         let mut names = (0..MAX_TEMPORARY).map(|number| OsString::from(format!(".{number}.jp-edit")));
-        let made = names.find_map(|name| match new_file(&self.parent, &name) {
+        let made = names.find_map(|name| match new_file(&self.parent, &name, &private()) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => None,
             made => Some(made.map(|file| (name, file))),
         });
@@ -201,8 +202,17 @@ pub(in crate::builtin) fn open(directory: &Dir, name: impl AsRef<Path>) -> io::R
     }
 }
 
-fn new_file(directory: &Dir, name: &OsString) -> io::Result<File> {
+/// Returns what opens a file that nobody else may read, from the moment on when it is made.
+fn private() -> OpenOptions {
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only there a file has a mode"))]
     let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn new_file(directory: &Dir, name: &OsString, options: &OpenOptions) -> io::Result<File> {
+    let mut options = options.clone();
     options.write(true).create_new(true).follow(FollowSymlinks::No);
     directory.open_with(name, &options)
 }
@@ -221,5 +231,36 @@ pub(in crate::builtin) fn special(kind: FileType) -> Option<&'static str> {
         _ if kind.is_socket() => Some("a socket"),
         _ if kind.is_block_device() || kind.is_char_device() => Some("a device"),
         _ => Some("something special"),
+    }
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    use super::*;
+
+    /// A file that only its owner may read, and its place.
+    fn owned(root: &Path) -> Spot {
+        fs::write(root.join("a"), "old").unwrap();
+        fs::set_permissions(root.join("a"), fs::Permissions::from_mode(0o600)).unwrap();
+        let parent = Dir::open_ambient_dir(root, cap_std::ambient_authority()).unwrap();
+        Spot { path: "a".into(), found: Found::File, parent, name: "a".into() }
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn new_content_is_never_readable_by_others() {
+        let root = tempfile::tempdir().unwrap();
+        let spot = owned(root.path());
+        let (name, _) = spot.temporary().unwrap();
+        assert_eq!(mode(&root.path().join(name)), 0o600, "as it is made");
+        spot.replace(Checksum::of(b"old"), b"new").unwrap();
+        assert_eq!(mode(&root.path().join("a")), 0o600);
+        assert_eq!(fs::read_to_string(root.path().join("a")).unwrap(), "new");
     }
 }

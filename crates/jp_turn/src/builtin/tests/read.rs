@@ -110,7 +110,17 @@ fn large_file_is_read_in_parts() {
 fn file_that_holds_secrets_is_asked_about() {
     let workspace = Workspace::new(&[(".env", "KEY=1"), (".env.example", ""), ("home/.aws/credentials", "")]);
     let is_sensitive = |path: &str| workspace.plan("read_file", &json!({"path": path})).unwrap().is_sensitive;
-    assert!(is_sensitive(".env") && is_sensitive("home/.aws/credentials"));
+    for path in [".env", "home/.aws/credentials"] {
+        assert!(is_sensitive(path), "{path}");
+    }
+    for name in
+        [".netrc", ".git-credentials", ".npmrc", ".pypirc", ".git/config", ".GIT/modules/a/config", ".jp/x"]
+    {
+        workspace.write(name, "secret");
+        assert!(is_sensitive(name), "{name}");
+        let told = workspace.told("search_files", &json!({"path": name, "pattern": "secret"}));
+        assert!(told.starts_with("No line matches.\nFiles not searched"), "{told}");
+    }
     assert!(!is_sensitive(".env.example"));
     #[cfg(unix)]
     {
@@ -289,4 +299,14 @@ fn walks_end_when_they_are_interrupted() {
         assert_eq!(called.text(), "The call was interrupted.", "{name}");
         assert!(called.response.is_error);
     }
+}
+
+#[test]
+fn readers_end_with_the_time_of_their_tool() {
+    let mut workspace = Workspace::new(&[("a", "x")]);
+    workspace.toolbox.tools.iter_mut().for_each(|tool| tool.timeout = std::time::Duration::ZERO);
+    insta::assert_snapshot!(workspace.told("list_files", &json!({})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.list_files.timeout_secs`.");
+    insta::assert_snapshot!(workspace.told("search_files", &json!({"pattern": "x"})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.search_files.timeout_secs`.");
+    insta::assert_snapshot!(workspace.told("search_files", &json!({"pattern": "x", "path": "a"})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.search_files.timeout_secs`.");
+    insta::assert_snapshot!(workspace.told("read_file", &json!({"path": "a", "first_line": 1})), @"Not finished: the call took more than 0 s. Ask for less; the person can allow more with `conversation.tools.read_file.timeout_secs`.");
 }

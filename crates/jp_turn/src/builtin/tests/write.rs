@@ -114,6 +114,22 @@ fn many_changed_places_are_counted_and_the_first_shown() {
 }
 
 #[test]
+fn of_many_lines_that_changed_the_first_are_shown() {
+    let workspace = Workspace::new(&[("a", &"x\n".repeat(20_000))]);
+    let arguments = json!({"path": "a", "old": "x", "new": "y", "replace_all": true});
+    let called = workspace.call("edit_file", &arguments).unwrap();
+    assert!(detail(&called).starts_with("--- a\n+++ a\n@@ -1,20000 +1,20000 @@\n-x\n-x\n"));
+    let [ContentBlock::Text { text, .. }, ContentBlock::Resource { resource, .. }] =
+        called.response.content.as_slice()
+    else {
+        panic!()
+    };
+    insta::assert_snapshot!(text, @"Edited a: 20000 lines added, 20000 removed. Not shown here: 19800 more lines.");
+    assert!(resource.uri.ends_with("/a#L1-200"), "{}", resource.uri);
+    assert_eq!(resource.content.as_text(), Some(&*"y\n".repeat(200)));
+}
+
+#[test]
 fn what_was_shown_is_what_is_written_or_nothing() {
     let workspace = Workspace::new(&[("a.rs", "one\n"), ("gone.rs", "one\n")]);
     let edit =
