@@ -224,3 +224,23 @@ fn stateful_tool_and_the_shell_keep_their_state_between_calls() {
     has(4, &["3", "Status of \"c\": stopped."]);
     has(5, &["/docs\n", "kept", "Status of \"s\": running."]);
 }
+
+#[test]
+fn kept_tool_ends_with_its_conversation() {
+    let spawn = json!({"action": "spawn", "handle": "c"});
+    let server = playing(vec![calling(&[("stay", spawn)]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let line = r#"{"content":[{"type":"text","text":"up"}],"_meta":{"computer.jp/status":"running"}}"#;
+    sandbox.write("stay.sh", format!("echo $$ > pid\nwhile read -r line; do echo '{line}'; done\n"));
+    let tool = "[conversation.tools.stay]\ncommand = 'sh stay.sh'\nstateful = true\nkeep = true\n";
+    sandbox.write("~/.config/jp/config.toml", tool);
+    sandbox.jp(&["query", "--yes", "Stay."]).succeeded();
+    assert!(results(&server)[0].contains("running"), "{:?}", results(&server));
+    let pid = fs::read_to_string(sandbox.path("pid")).unwrap().trim().parse().unwrap();
+    let process = rustix::process::Pid::from_raw(pid).unwrap();
+    assert!(rustix::process::test_kill_process(process).is_ok());
+    let id = sandbox.json(&["c", "ls"])[0]["id"].as_str().unwrap().to_owned();
+    let run = sandbox.jp(&["c", "rm", &id]).succeeded();
+    assert!(run.stderr.contains("Ended 1 tool that outlived the turn."), "{}", run.stderr);
+    wait_for(|| rustix::process::test_kill_process(process).is_err().then_some(()));
+}

@@ -565,6 +565,20 @@ fn workspace_switches_nothing_on_that_the_person_has_off_for_all() {
 }
 
 #[test]
+fn what_jp_keeps_for_the_person_is_written_by_no_tool_where_their_home_is_the_workspace() {
+    let create = calling(&[("create_file", json!({"path": ".config/jp/extra.toml", "content": "x"}))]);
+    let server = playing(vec![create, answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let home = sandbox.home.display().to_string();
+    fs::create_dir_all(sandbox.home.join(".jp")).unwrap();
+    fs::copy(sandbox.path(".jp/config.toml"), sandbox.home.join(".jp/config.toml")).unwrap();
+    fs::write(sandbox.home.join(".jp/.id"), "home\n").unwrap();
+    sandbox.jp(&["-w", &home, "q", "--new", "--yes", "-t", "create_file", "x"]).succeeded();
+    assert!(results(&server)[0].contains("error"), "{:?}", results(&server));
+    assert!(!sandbox.home.join(".config/jp/extra.toml").exists());
+}
+
+#[test]
 fn denied_tool_is_not_offered() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

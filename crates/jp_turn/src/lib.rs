@@ -34,5 +34,6 @@ pub use local::Command;
 pub use parse::{Parsed, parse_command_output};
 pub use run::{Check, Delta, Host, Outcome, Turn, TurnEvent, run};
 pub use schema::{Schema, SchemaError};
+pub use stateful::end_kept;
 pub use tool::{Action, Answerer, Permission, Source, Stateful, Tool};
 pub use toolbox::{Surroundings, Toolbox};

@@ -13,6 +13,8 @@ mod order;
 mod owned;
 mod process;
 
+use std::path::Path;
+
 use jp_conversation::ToolCallRequest;
 use serde_json::{Map, Value};
 
@@ -56,6 +58,16 @@ pub(crate) fn is_harmless(tool: &Tool, arguments: &Map<String, Value>) -> bool {
     let input = arguments.get("input").and_then(Value::as_object);
     let sends_nothing = input.is_none_or(Map::is_empty) || matches!(tool.source, Source::Builtin(_));
     tool.stateful.is_some() && sends_nothing && matches!(action, Some(Action::Fetch | Action::Abort))
+}
+
+/// Ends the processes that outlive turns and have their pipes in this directory, a conversation's, and removes it; returns
+/// how many there were.
+pub fn end_kept(handles: &Path) -> usize {
+    let live = kept::Kept::all(handles).into_iter().filter_map(|(_, found)| found.ok());
+    let ended = live.map(|(mut kept, _)| kept.end()).count();
+    // Nothing is there where no tool ever stayed.
+    _ = std::fs::remove_dir_all(handles);
+    ended
 }
 
 /// Plans a call of a stateful tool.

@@ -294,6 +294,11 @@ fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
             TryLock::Acquired(lock) => lock,
             TryLock::Held(held) => return Err(locking::in_use(found.located.id, &held)),
         };
+        let ended = jp_turn::end_kept(&context.workspace.handles(found.located.id));
+        if ended > 0 {
+            let ended = size::count(ended, "tool");
+            context.output.status(&format!("Ended {ended} that outlived the turn."));
+        }
         found.store.remove(&found.located, lock)?;
         context.output.status(&format!("Removed conversation {}.", found.located.id));
     }

@@ -117,7 +117,8 @@ impl Comparison<'_> {
 /// Compares lines at a cost that grows with the square of what differs.
 fn within(old: &[&str], new: &[&str]) -> Vec<Difference> {
     let known: HashSet<_> = old.iter().collect();
-    if !(old.is_empty() && new.is_empty()) && !new.iter().any(|line| known.contains(line)) {
+    let is_something = !old.is_empty() || !new.is_empty();
+    if is_something && !new.iter().any(|line| known.contains(line)) {
         return vec![Difference { old: 0..old.len(), new: 0..new.len() }];
     }
     let (old_text, new_text) = (old.concat(), new.concat());

@@ -129,6 +129,10 @@ fn described(entry: &Entry<'_>) -> String {
     }
     if entry.kind.is_symlink() {
         let target = entry.directory.read_link_contents(entry.name).unwrap_or_default();
+        if target.is_absolute() {
+            // Where that is concerns this machine alone.
+            return format!("{path} -> (an absolute path)");
+        }
         return format!("{path} -> {}", preview::one_line(&target.to_string_lossy()));
     }
     match (special(entry.kind), entry.directory.symlink_metadata(entry.name)) {

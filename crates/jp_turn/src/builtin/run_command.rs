@@ -57,10 +57,14 @@ pub(super) fn plan<'a>(
         path => format!(" (in {})", preview::one_line(&path)),
     };
     let preview = Preview { title: format!("{}{place}", preview::one_line(&command)), detail: None };
-    let directory = toolbox.files.absolute(&spot);
     let act = move |_: &Map<String, Value>, line: &Line| {
+        // It may be another by now, and lead elsewhere.
+        let spot = match toolbox.files.readable(&path) {
+            Ok(spot) => spot,
+            Err(reason) => return ToolResponse::failed(reason),
+        };
         let mut program = shell(&command);
-        program.current_dir(&directory);
+        program.current_dir(toolbox.files.absolute(&spot));
         for variable in &toolbox.surroundings.secret_variables {
             program.env_remove(variable);
         }

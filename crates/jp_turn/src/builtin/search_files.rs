@@ -27,6 +27,9 @@ const MAX_CONTEXT: usize = 20;
 /// Length of the longest line that is looked at, in bytes.
 const MAX_HEAP: usize = 64 * 1024 * 1024;
 
+/// How much memory a regular expression may take, compiled and at work.
+const MAX_REGEX_BYTES: usize = 10_000_000;
+
 #[derive(Deserialize)]
 struct Arguments {
     pattern: String,
@@ -68,6 +71,8 @@ pub(super) fn plan<'a>(
         .crlf(true)
         .line_terminator(Some(b'\n'))
         .case_insensitive(arguments.case_insensitive)
+        .size_limit(MAX_REGEX_BYTES)
+        .dfa_size_limit(MAX_REGEX_BYTES)
         .build(&arguments.pattern)
         .map_err(|error| format!("`pattern` is no regular expression that can be searched for: {error}"))?;
     let globs = list_files::globs(arguments.glob.as_deref())?;

@@ -6,7 +6,7 @@ mod parameters;
 mod permission;
 mod settings;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use jp_config::Resolved;
 use jp_storage::Conversation;
@@ -96,11 +96,20 @@ pub(super) fn toolbox(asked: &Asked<'_>) -> Result<Toolbox, Failure> {
         place: Some(declarations::place(asked.context, asked.config)?),
         handles: asked.id.map(|id| asked.context.workspace.handles(id)),
     };
-    let files = Files::open(root, &asked.config.config.conversation.read_only_paths)?;
+    let files = Files::open(root, &read_only(asked, root))?;
     files.saw(&asked.stream);
     let mut toolbox = Toolbox::new(asked.tools.on.clone(), surroundings, files);
     toolbox.disabled.clone_from(&asked.tools.off);
     Ok(toolbox)
+}
+
+/// Returns what no tool writes to: what is configured, and what jp keeps of its own where that is in the workspace.
+fn read_only(asked: &Asked<'_>, root: &Path) -> Vec<String> {
+    let environment = asked.context.environment;
+    let config = environment.config.as_ref().map(|config| config.join("jp"));
+    let own = config.into_iter().chain([environment.data.clone(), environment.cache.clone()]);
+    let inside = own.filter_map(|path| Some(format!("/{}/", path.strip_prefix(root).ok()?.display())));
+    asked.config.config.conversation.read_only_paths.iter().cloned().chain(inside).collect()
 }
 
 /// Returns what the person agrees to for good if they let this tool run: what the workspace lets it do, in words.
