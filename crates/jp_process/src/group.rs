@@ -1,6 +1,7 @@
 //! A program together with what it starts, as far as the platform can tell.
 
 use std::{
+    hash::{BuildHasher as _, Hasher as _, RandomState},
     io,
     process::{Child, Command},
 };
@@ -68,23 +69,51 @@ pub fn kill(child: &mut Child) {
 
 pub use strays::Strays;
 
-/// What a program started, in whatever group it is by now, as far as its parents are still there to tell.
+/// Tells what a program starts from all else: a variable of its environment, which is passed on.
+#[derive(Debug)]
+pub struct Mark(String);
+
+impl Mark {
+    const VARIABLE: &str = "JP_STARTED_BY";
+
+    /// Marks what is started, with a value that nothing else has.
+    #[must_use]
+    pub fn put_on(command: &mut Command) -> Self {
+        let value = format!("{:016x}", RandomState::new().build_hasher().finish());
+        command.env(Self::VARIABLE, &value);
+        Self(value)
+    }
+}
+
+/// What a program started, in whatever group and session it is by now.
 #[cfg(target_os = "linux")]
 mod strays {
-    use std::{collections::BTreeMap, fs, os::fd::OwnedFd, process::Child};
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        fs,
+        os::fd::OwnedFd,
+        process::Child,
+    };
 
     use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+    use super::Mark;
 
     /// Processes that a program started, with all that those started.
     #[derive(Debug)]
     pub struct Strays(Vec<OwnedFd>);
 
     impl Strays {
-        /// Finds them. To be looked for before the program is ended: what has no parent left can't be found.
+        /// Finds them: what has the mark, and what its parents lead to. The latter can be found only before the program
+        /// is ended.
         #[must_use]
-        pub fn of(child: &Child) -> Self {
+        pub fn of(child: &Child, mark: Option<&Mark>) -> Self {
             let children = children();
-            let mut found = Vec::new();
+            let mut found: BTreeSet<u32> = BTreeSet::new();
+            if let Some(mark) = mark {
+                let others = children.values().flatten().filter(|id| **id != child.id());
+                found.extend(others.filter(|id| has_mark(**id, mark)));
+            }
             let mut pending = vec![child.id()];
             while let Some(parent) = pending.pop() {
                 let started = children.get(&parent).into_iter().flatten();
@@ -101,6 +130,13 @@ mod strays {
             // Fails where one has ended.
             self.0.iter().for_each(|process| _ = pidfd_send_signal(process, Signal::KILL));
         }
+    }
+
+    /// Returns whether a process was started with a mark in its environment (proc_pid_environ(5)).
+    fn has_mark(id: u32, Mark(value): &Mark) -> bool {
+        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        let marked = format!("{}={value}", Mark::VARIABLE);
+        environment.split(|byte| *byte == 0).any(|variable| variable == marked.as_bytes())
     }
 
     /// Returns the children of each process (proc_pid_stat(5)).
@@ -127,6 +163,8 @@ mod strays {
 mod strays {
     use std::process::Child;
 
+    use super::Mark;
+
     /// Nothing tells here what a program started.
     #[derive(Debug)]
     pub struct Strays;
@@ -134,7 +172,7 @@ mod strays {
     impl Strays {
         /// Finds nothing.
         #[must_use]
-        pub fn of(_: &Child) -> Self {
+        pub fn of(_: &Child, _: Option<&Mark>) -> Self {
             Self
         }
 

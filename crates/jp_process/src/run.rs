@@ -100,8 +100,11 @@ pub fn run(command: Command, bounds: &Bounds<'_>) -> Result<Option<Output>, Proc
 /// memory stays within the bounds. It need not read its input. An error means that it was not started, or that the
 /// system tells nothing of it; however this returns, the program has ended and, where the bounds ended it, its process
 /// group too.
-pub fn capture(command: Command, input: &[u8], bounds: &Bounds<'_>) -> Result<Captured, ProcessError> {
-    start(command, input)?.captured(bounds, Beyond::LeftOut)
+pub fn capture(mut command: Command, input: &[u8], bounds: &Bounds<'_>) -> Result<Captured, ProcessError> {
+    let mark = group::Mark::put_on(&mut command);
+    let mut running = start(command, input)?;
+    running.mark = Some(mark);
+    running.captured(bounds, Beyond::LeftOut)
 }
 
 fn start(mut command: Command, input: &[u8]) -> Result<Running, ProcessError> {
@@ -147,6 +150,8 @@ enum Beyond {
 /// A program that runs; dropping it ends it.
 struct Running {
     child: Child,
+    /// What everything has that it starts, where it may be ended with it.
+    mark: Option<group::Mark>,
     chunks: Receiver<Chunk>,
     is_reaped: bool,
 }
@@ -193,7 +198,7 @@ impl Running {
     fn new(mut child: Child, input: Vec<u8>) -> io::Result<Self> {
         let (sender, chunks) = sync_channel(QUEUE);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let running = Self { child, chunks, is_reaped: false };
+        let running = Self { child, mark: None, chunks, is_reaped: false };
         if let Some(stdin) = stdin {
             feed(stdin, input)?;
         }
@@ -283,7 +288,7 @@ impl Running {
         if self.is_reaped {
             return;
         }
-        let strays = group::Strays::of(&self.child);
+        let strays = group::Strays::of(&self.child, self.mark.as_ref());
         group::terminate(&mut self.child);
         let asked = Instant::now();
         while cfg!(unix)

@@ -121,7 +121,8 @@ fn program_that_there_is_not_is_an_error() {
 fn what_left_the_group_is_ended_too() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pid");
-    let script = format!("setsid sh -c 'echo $$ > {0}; exec sleep 1000' & sleep 1000", file.display());
+    // Its parent is gone, too.
+    let script = format!("(setsid sh -c 'echo $$ > {0}; exec sleep 1000' &); sleep 1000", file.display());
     let is_written = || std::fs::read_to_string(&file).is_ok_and(|pid| pid.ends_with('\n'));
     let bounds = Bounds { timeout: LONG, max_bytes: 1000, is_moot: &is_written };
     let captured = capture(shell(&script), &[], &bounds).unwrap();

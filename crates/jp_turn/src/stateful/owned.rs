@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jp_process::group::{self, Strays};
+use jp_process::group::{self, Mark, Strays};
 
 use super::process::{GRACE, LINGER, MAX_ERRORS, MAX_LINE, Reply, SHORT_TICK, TICK};
 
@@ -23,6 +23,8 @@ const FAREWELL: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Owned {
     child: Child,
+    /// What everything has that it starts.
+    mark: Mark,
     /// What it started in other groups, once it is to end.
     strays: Option<Strays>,
     /// Gone once nothing more is sent.
@@ -46,12 +48,14 @@ impl Owned {
     pub(super) fn start(mut command: Command) -> io::Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         group::separate(&mut command);
+        let mark = Mark::put_on(&mut command);
         let mut child = command.spawn()?;
         let (input, to_write) = channel();
         let (heard, lines) = sync_channel(1);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let process = Self {
             child,
+            mark,
             strays: None,
             input: Some(input),
             lines,
@@ -150,7 +154,7 @@ impl Owned {
 
     fn hang_up(&mut self) {
         if !self.is_reaped && self.strays.is_none() {
-            self.strays = Some(Strays::of(&self.child));
+            self.strays = Some(Strays::of(&self.child, Some(&self.mark)));
         }
         self.input = None;
     }
