@@ -108,10 +108,10 @@ impl Source {
 
 /// Reads what a person typed.
 ///
-/// That is a path (absolute, relative to the current directory, `~/…`), of a file or directory or with
-/// wildcards, a URL, `cmd:` with a command line, `-` for stdin, `clip:` for the clipboard, or `!PATTERN` or `PATTERN?exclude`. An existing path wins over any other
-/// reading. Resolves links: a link's target is what is attached, and what decides whether it is inside
-/// the workspace. Refuses what does not exist, and what is neither file nor directory.
+/// That is a path (absolute, relative to the current directory, `~/…`), of a file or directory or with wildcards, a
+/// URL, `cmd:` with a command line, `-` for stdin, `clip:` for the clipboard, or `!PATTERN` or `PATTERN?exclude`. An
+/// existing path wins over any other reading. Resolves links: a link's target is what is attached, and what decides
+/// whether it is inside the workspace. Refuses what does not exist, and what is neither file nor directory.
 pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> {
     if input.is_empty() {
         return Err(AttachError::Empty);

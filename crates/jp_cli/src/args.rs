@@ -194,7 +194,8 @@ pub(crate) enum Resource {
     Show {
         /// The URI, or the name that `ls` shows
         uri: String,
-        /// Which one: its number among the URI's versions, from 1, or the start of its checksum; the newest if none is named
+        /// Which one: its number among the URI's versions, from 1, or the start of its checksum; the newest if none is
+        /// named
         #[arg(long, value_name = "N|CHECKSUM")]
         version: Option<String>,
         #[command(flatten)]

@@ -317,8 +317,8 @@ struct Script {
 const ANSWER: &str = "A long enough answer, in more than one piece.";
 
 impl Script {
-    /// Scripts one answer to a message that has the words `Begin`, and [`ANSWER`] to all others and to what tools return; `None` where aimock is
-    /// not installed.
+    /// Scripts one answer to a message that has the words `Begin`, and [`ANSWER`] to all others and to what tools
+    /// return; `None` where aimock is not installed.
     fn new(response: &Value) -> Option<Self> {
         let usage = json!({"input_tokens": 12, "output_tokens": 3});
         let mut first = response.clone();

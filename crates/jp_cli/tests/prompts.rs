@@ -702,8 +702,8 @@ fn tool_in_python_asks_two_questions_at_once() {
     assert_eq!(answers, ["develop", "ada"]);
 }
 
-/// A call of the long turn: its tool and arguments, what is answered to which prompts, and how its result begins or goes
-/// on.
+/// A call of the long turn: its tool and arguments, what is answered to which prompts, and how its result begins or
+/// goes on.
 type Scene = (&'static str, Value, &'static [(&'static str, &'static str)], &'static str);
 
 /// What happens in the long turn: the model calls what is in one list at once.

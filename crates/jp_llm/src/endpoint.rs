@@ -30,8 +30,8 @@ pub struct Endpoint {
 pub struct Secret(String);
 
 impl Endpoint {
-    /// Makes an endpoint with the provider's format, without a key, with 10 minutes for the answer to begin, 2 between its
-    /// bytes, and 128 MB for all of it.
+    /// Makes an endpoint with the provider's format, without a key, with 10 minutes for the answer to begin, 2 between
+    /// its bytes, and 128 MB for all of it.
     pub fn new(provider: impl Into<String>, base_url: BaseUrl, model: impl Into<String>) -> Self {
         let provider = provider.into();
         Self {

@@ -55,8 +55,8 @@ impl AnswerType {
     /// Returns the kind of answer that a schema asks for; `None` where it takes more than one prompt.
     ///
     /// A string is [`Select`](Self::Select) where its values are given: by `enum`, or by `oneOf` or `anyOf` with a
-    /// `const` each, as MCP's elicitation writes them (2025-11-25, "Enum Schema"). What else a schema says of a string or
-    /// a boolean changes nothing in how it is asked for: the answer is checked against the schema in any case.
+    /// `const` each, as MCP's elicitation writes them (2025-11-25, "Enum Schema"). What else a schema says of a string
+    /// or a boolean changes nothing in how it is asked for: the answer is checked against the schema in any case.
     #[must_use]
     pub fn of(schema: &Map<String, Value>) -> Option<Self> {
         let kind = schema.get("type").map(|kind| kind.as_str().unwrap_or_default());

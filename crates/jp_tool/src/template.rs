@@ -2,9 +2,9 @@ use serde_json::{Map, Value, json};
 
 /// Makes a document that a person fills in: one that a JSON Schema describes, with its defaults, else empty values.
 ///
-/// An object has its properties, the required ones first; of alternatives the first is taken; a list is empty. What can't
-/// be told is `null`. References lead within the schema; where they lead back, and where it gets deep or large, what is
-/// not required is left out. So the document fits the schema in the common cases, and no more than those.
+/// An object has its properties, the required ones first; of alternatives the first is taken; a list is empty. What
+/// can't be told is `null`. References lead within the schema; where they lead back, and where it gets deep or large,
+/// what is not required is left out. So the document fits the schema in the common cases, and no more than those.
 ///
 /// ```
 /// let schema = serde_json::json!({

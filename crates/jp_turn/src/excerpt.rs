@@ -8,8 +8,8 @@ pub(crate) fn beginning(text: &str, characters: usize) -> String {
     }
 }
 
-/// Returns a text without its middle, at most `characters` long: two thirds of that from the beginning, the rest from the
-/// end.
+/// Returns a text without its middle, at most `characters` long: two thirds of that from the beginning, the rest from
+/// the end.
 pub(crate) fn ends(text: &str, characters: usize) -> String {
     let all: Vec<char> = text.chars().collect();
     if all.len() <= characters {

@@ -64,7 +64,8 @@ fn question(tool: &str, input: &InputRequest, format: Format) -> String {
     format!("The tool \"{tool}\" asks: {text}{default}\n\n{}", instruction(input, format))
 }
 
-/// Says what to write. Where a schema would be told before the conversation, whose cache would be lost, it is told here.
+/// Says what to write. Where a schema would be told before the conversation, whose cache would be lost, it is told
+/// here.
 fn instruction(input: &InputRequest, format: Format) -> String {
     let told = "Answer with one JSON object and nothing around it, and call no tool now.";
     if format.holds_to_schema_apart() {

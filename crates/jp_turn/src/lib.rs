@@ -6,10 +6,11 @@
 //! answer. Whatever was shown is stored too, however the turn ends; the [`Outcome`] says how. Nothing here prints,
 //! prompts, looks at a clock or reads the environment.
 //!
-//! A [`Tool`] is a program of the person's ([`Command`]) or one of jp's own ([`Builtin`]); the [`Toolbox`] holds those of
-//! a turn and what they share. Each call runs on a thread of its own, straight from what the model wrote to the result:
-//! `call` checks and asks for leave, `local` or `builtin` does it, `question` answers what the tool asks and runs it
-//! again, `record` makes the event. What a call wants of the outside goes to `calls`, the one place that has the host.
+//! A [`Tool`] is a program of the person's ([`Command`]) or one of jp's own ([`Builtin`]); the [`Toolbox`] holds those
+//! of a turn and what they share. Each call runs on a thread of its own, straight from what the model wrote to the
+//! result: `call` checks and asks for leave, `local` or `builtin` does it, `question` answers what the tool asks and
+//! runs it again, `record` makes the event. What a call wants of the outside goes to `calls`, the one place that has
+//! the host.
 
 mod answer;
 mod ask;

@@ -133,8 +133,8 @@ impl<'a> Asking<'a> {
 
     /// Answers one question, as the configuration says or by asking; the error is for the model.
     ///
-    /// The person, who has seen what was there before, is shown the blocks `since` the last question; the model, which is
-    /// asked anew each time, all `before` it.
+    /// The person, who has seen what was there before, is shown the blocks `since` the last question; the model, which
+    /// is asked anew each time, all `before` it.
     pub(crate) fn answer_to(
         &self,
         question: &InputRequest,

@@ -11,7 +11,8 @@ use jp_tool::{ContentBlock, StoredBlock, ToolError, ToolResponse};
 const MANY_BLOCKS: usize = 100;
 /// How far what is shown may go beyond its bound: cuts have lines, and resources have names.
 const SLACK: usize = 1000;
-/// More than the line where a text is cut takes, and as much as a text is longer than its share at most that is not cut.
+/// More than the line where a text is cut takes, and as much as a text is longer than its share at most that is not
+/// cut.
 const CUT_LINE: usize = 256;
 /// About what stands around a resource or in the place of other content, beside the names.
 const FRAME: usize = 50;
@@ -42,8 +43,8 @@ fn error_block(error: &ToolError) -> Option<ContentBlock> {
 
 /// Marks how much of a result the model is shown: at most about `max_bytes`.
 ///
-/// They are shared out among the texts so that short ones are whole. Where the blocks are too many for that, the first and
-/// the last are shown.
+/// They are shared out among the texts so that short ones are whole. Where the blocks are too many for that, the first
+/// and the last are shown.
 pub(crate) fn limited(mut response: ToolCallResponse, max_bytes: usize) -> ToolCallResponse {
     // Only jp says what is shown.
     response.content.iter_mut().for_each(|block| Shown::mark(None, block));

@@ -56,8 +56,8 @@ pub enum TurnEvent<'a> {
 
 /// Who a turn is run for: shows, stores and answers what it is told of, and has the conversation.
 ///
-/// What takes long here, as a prompt does, holds up the turn: calls that run go on, but nothing is recorded and no other
-/// call begins.
+/// What takes long here, as a prompt does, holds up the turn: calls that run go on, but nothing is recorded and no
+/// other call begins.
 pub trait Host {
     /// Takes what happened.
     fn take(&mut self, event: TurnEvent<'_>);
@@ -99,8 +99,8 @@ pub enum Outcome {
     },
 }
 
-/// Runs a turn to its end, or until `cancel` is ready: asks the model, runs the tools that it calls, and asks again with
-/// their results.
+/// Runs a turn to its end, or until `cancel` is ready: asks the model, runs the tools that it calls, and asks again
+/// with their results.
 ///
 /// A part of an answer that was cut off is recorded as incomplete, with the reason. Every call that is recorded has a
 /// result recorded after it, whatever happens.

@@ -3,8 +3,9 @@
 //!
 //! In goes `{"action":…,"handle":…,"arguments":{…}}`, or `"answers"` where the tool waits for them; out comes one line
 //! with the envelope of any tool's response. `order` is what the model asks for, `process` the process and its lines
-//! (`owned` if it ends with the turn, `kept` if it stays), `handles` the processes of a turn by the names that the model
-//! chose, `interaction` one call from the order to the result. The process keeps its state itself: nothing is stitched together here.
+//! (`owned` if it ends with the turn, `kept` if it stays), `handles` the processes of a turn by the names that the
+//! model chose, `interaction` one call from the order to the result. The process keeps its state itself: nothing is
+//! stitched together here.
 
 mod handles;
 mod interaction;
@@ -60,8 +61,8 @@ pub(crate) fn is_harmless(tool: &Tool, arguments: &Map<String, Value>) -> bool {
     tool.stateful.is_some() && sends_nothing && matches!(action, Some(Action::Fetch | Action::Abort))
 }
 
-/// Ends the processes that outlive turns and have their pipes in this directory, a conversation's, and removes it; returns
-/// how many there were.
+/// Ends the processes that outlive turns and have their pipes in this directory, a conversation's, and removes it;
+/// returns how many there were.
 pub fn end_kept(handles: &Path) -> usize {
     let live = kept::Kept::all(handles).into_iter().filter_map(|(_, found)| found.ok());
     let ended = live.map(|(mut kept, _)| kept.end()).count();

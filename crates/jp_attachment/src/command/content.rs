@@ -9,9 +9,9 @@ const DESCRIBED_BYTES: usize = 2048;
 
 /// Makes the resource of what a command printed.
 ///
-/// Text in another charset than UTF-8 is shown with what could not be read replaced. Its content is what came through stdout, and nothing else if that is all there was. Else text goes on
-/// with stderr and the exit status, so that another status is another checksum; beside binary content
-/// they are in the description.
+/// Text in another charset than UTF-8 is shown with what could not be read replaced. Its content is what came through
+/// stdout, and nothing else if that is all there was. Else text goes on with stderr and the exit status, so that
+/// another status is another checksum; beside binary content they are in the description.
 pub(super) fn resource(line: &CommandLine, output: Output) -> Resource {
     let Output { stdout, stderr, status, .. } = output;
     let (content, mime_type) = classify(stdout, "");

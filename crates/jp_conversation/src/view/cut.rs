@@ -1,7 +1,7 @@
 //! How much of a long result a model is shown.
 //!
-//! The event holds the whole; a mark in a block's `_meta` says how much of its beginning and of its end is shown. So the
-//! view stays a pure function of the events, and what was left out can be read on.
+//! The event holds the whole; a mark in a block's `_meta` says how much of its beginning and of its end is shown. So
+//! the view stays a pure function of the events, and what was left out can be read on.
 
 use std::borrow::Cow;
 

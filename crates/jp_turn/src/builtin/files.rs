@@ -175,8 +175,8 @@ impl Files {
 
 /// Returns whether the person is asked before the file at a path from the root is read, whoever runs unattended.
 ///
-/// That is what has the name of a file with secrets, and all that belongs to git and to jp: the addresses of remotes may
-/// have passwords in them, other conversations whatever was said there.
+/// That is what has the name of a file with secrets, and all that belongs to git and to jp: the addresses of remotes
+/// may have passwords in them, other conversations whatever was said there.
 pub(super) fn is_sensitive(path: &Path) -> bool {
     has_secret_name(path) || path.iter().any(reserved::is_reserved)
 }

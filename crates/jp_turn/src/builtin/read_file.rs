@@ -117,8 +117,8 @@ fn saw(files: &Files, spot: &Spot, bytes: &[u8]) -> Checksum {
     checksum
 }
 
-/// Reads lines with their ends; the last one may be beyond the end, the first may not. Where the time is over, those are
-/// returned that there are.
+/// Reads lines with their ends; the last one may be beyond the end, the first may not. Where the time is over, those
+/// are returned that there are.
 fn lines(
     source: impl Read,
     range: Range,

@@ -1,7 +1,7 @@
 //! `shell`: a shell on a terminal of its own, which stays.
 //!
-//! It is a stateful tool like any other: [`serve`] is the process behind it, which `jp shell-session` runs. What the model
-//! sends is typed into the terminal; what comes until the prompt is back is the answer.
+//! It is a stateful tool like any other: [`serve`] is the process behind it, which `jp shell-session` runs. What the
+//! model sends is typed into the terminal; what comes until the prompt is back is the answer.
 
 mod output;
 #[cfg(unix)]

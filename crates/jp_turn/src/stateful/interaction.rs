@@ -284,8 +284,8 @@ impl Interaction<'_> {
         }
     }
 
-    /// Reads a line; what is wrong with parts of it is said to the person, who was `told` some already, and to the model
-    /// in the response.
+    /// Reads a line; what is wrong with parts of it is said to the person, who was `told` some already, and to the
+    /// model in the response.
     fn parsed(&self, line: &[u8], told: &mut BTreeSet<String>) -> Result<ToolResponse, String> {
         let read = serde_json::from_slice(line).ok().and_then(|value| ToolResponse::from_json(value).ok());
         let (response, mut warnings) = read.ok_or_else(|| {

@@ -1,7 +1,8 @@
 //! A process that outlives the turn: its lines go through named pipes, in a directory of its own.
 //!
-//! The process has both ends of its pipes open, so it sees no end of its input when jp ends, and what it writes waits for
-//! the next turn. jp reads only while somebody waits for a line, and leaves what it read too much of beside the pipes.
+//! The process has both ends of its pipes open, so it sees no end of its input when jp ends, and what it writes waits
+//! for the next turn. jp reads only while somebody waits for a line, and leaves what it read too much of beside the
+//! pipes.
 
 #[cfg(not(unix))]
 mod absent;

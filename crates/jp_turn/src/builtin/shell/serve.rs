@@ -36,8 +36,8 @@ const MAX_LINE: usize = 4000;
 
 /// Runs a shell, types what the requests say, and answers each, until the shell or `input` ends.
 ///
-/// A request is `{"action","arguments":{"text"?,"keys"?,"wait_secs"?}}`, an answer a tool's response with a status. What was
-/// started in the shell ends with it.
+/// A request is `{"action","arguments":{"text"?,"keys"?,"wait_secs"?}}`, an answer a tool's response with a status.
+/// What was started in the shell ends with it.
 pub fn serve(input: impl BufRead + Send + 'static, mut output: impl Write) -> io::Result<()> {
     let (to, events) = sync_channel(16);
     let screen = to.clone();

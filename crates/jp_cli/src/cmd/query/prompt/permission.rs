@@ -91,7 +91,8 @@ pub(in super::super) fn permit(
     }
 }
 
-/// Shows what would run; returns whether all of it was shown. Where that has no detail of its own, the arguments are it.
+/// Shows what would run; returns whether all of it was shown. Where that has no detail of its own, the arguments are
+/// it.
 fn show(request: &PermissionRequest, terminal: &Terminal<'_>, extent: Extent) -> bool {
     let PermissionRequest { tool, preview, arguments, rejected } = request;
     terminal.tell(Tone::Strong, &format!("The model wants to run `{tool}`:"));

@@ -1,7 +1,7 @@
 //! A tool's parameters, from the configuration to one JSON Schema.
 //!
-//! Each parameter is a JSON Schema that may have `required = true` and `summary` beside, at any depth: the one moves to the
-//! object's list of what is required, the other into the description.
+//! Each parameter is a JSON Schema that may have `required = true` and `summary` beside, at any depth: the one moves to
+//! the object's list of what is required, the other into the description.
 
 use jp_config::ToolSettings;
 use jp_turn::Schema;

@@ -1,7 +1,8 @@
 //! Whether a tool runs unasked, and whose word that takes.
 //!
-//! A workspace can come from anywhere, so what it lets a tool do beyond asking counts only once the person agreed to it:
-//! that a tool runs unattended, that a command of the workspace's does, and who answers its questions but the person.
+//! A workspace can come from anywhere, so what it lets a tool do beyond asking counts only once the person agreed to
+//! it: that a tool runs unattended, that a command of the workspace's does, and who answers its questions but the
+//! person.
 
 use std::{fs, path::Path};
 
@@ -13,7 +14,8 @@ use serde_json::Value;
 use super::{ALL, settings::Settings};
 use crate::{output::quoted, workspace::Context};
 
-/// Gives a tool its permission; returns what the person agrees to with the first call that they allow, if they have not yet.
+/// Gives a tool its permission; returns what the person agrees to with the first call that they allow, if they have not
+/// yet.
 pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) -> Option<String> {
     let name = tool.name.clone();
     let settings = Settings::of(&name, config);
@@ -63,8 +65,8 @@ fn permission(run: RunMode) -> Permission {
     }
 }
 
-/// Returns whether the workspace has a part in what would run unattended. What the person says for this command or in their
-/// environment is about this workspace; what their own configuration says was said before they knew it.
+/// Returns whether the workspace has a part in what would run unattended. What the person says for this command or in
+/// their environment is about this workspace; what their own configuration says was said before they knew it.
 fn is_workspaces(tool: &Tool, settings: Settings<'_>, root: &Path) -> bool {
     let is_own = settings.own.is_some_and(|own| own.run.is_some());
     let said = if is_own { settings } else { Settings::of(ALL, settings.config) };
@@ -83,7 +85,8 @@ const PARTS: [&str; 9] =
 /// Larger files are no scripts.
 const MAX_SCRIPT_BYTES: u64 = 10_000_000;
 
-/// Returns the files of the workspace that a command names, each with its checksum: whoever wrote them decides what runs.
+/// Returns the files of the workspace that a command names, each with its checksum: whoever wrote them decides what
+/// runs.
 fn files(tool: &Tool, root: &Path) -> Vec<(String, Checksum)> {
     let Source::Local(command) = &tool.source else { return Vec::new() };
     let content = |word: &String| {

@@ -44,8 +44,8 @@ impl<'a> Settings<'a> {
         fields.iter().any(is_of_workspace)
     }
 
-    /// Returns whether models are offered the tool, if anybody says so. What the person says of all tools counts more than
-    /// what the workspace says of one.
+    /// Returns whether models are offered the tool, if anybody says so. What the person says of all tools counts more
+    /// than what the workspace says of one.
     pub(super) fn enable(&self) -> Option<bool> {
         let (own, all) = (self.own.and_then(|own| own.enable), self.all.and_then(|all| all.enable));
         let is_off = all == Some(false) && !Self::of(ALL, self.config).is_workspaces(&["enable"]);
