@@ -107,7 +107,7 @@ def workspace(base, port, tree):
     (root / ".jp").mkdir()
     (root / ".jp/.id").write_text(root.name + "\n")
     (root / ".jp/config.toml").write_text(
-        f'[assistant.model]\nid = "llamacpp/m"\n[providers.llm.llamacpp]\nbase_url = "http://127.0.0.1:{port}"\n')
+        f'[assistant.model]\nid = "llamacpp/m"\n[providers.llm.llamacpp]\nbase_url = "http://127.0.0.1:{port}"\nmodels.m.tools = true\n')
     shutil.copytree(tree, root / "tree")
     return root
 
@@ -205,7 +205,7 @@ def twin(base, listener, size):
     (root / ".jp").mkdir()
     (root / ".jp/config.toml").write_text(
         '[assistant.model]\nid = "llamacpp/m"\n[providers.llm.llamacpp]\n'
-        f'base_url = "http://127.0.0.1:{listener.getsockname()[1]}"\n')
+        f'base_url = "http://127.0.0.1:{listener.getsockname()[1]}"\nmodels.m.tools = true\n')
     if size:
         subprocess.run([*EXAMPLE, "write", root, str(size)], check=True, cwd=HERE.parent)
     return root
