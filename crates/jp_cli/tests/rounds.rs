@@ -112,12 +112,15 @@ fn interrupted_tool_ends_with_what_it_started_and_the_turn_goes_on_later() {
         ),
     );
     let mut command = sandbox.command(&["query", "Wait."]);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = wait_for(|| fs::read_to_string(sandbox.path("pid")).ok()?.trim().parse::<i32>().ok());
     wait_for(|| (count(&sandbox, "tool_call_response") == 1).then_some(()));
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("`jp query` without words lets the model go on"), "{said}");
     let sleeper = rustix::process::Pid::from_raw(pid).unwrap();
     wait_for(|| rustix::process::test_kill_process(sleeper).is_err().then_some(()));
 

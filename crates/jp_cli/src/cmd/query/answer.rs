@@ -406,6 +406,9 @@ fn finish(
     failure.code = code;
     Err(match (id.is_some() && has_answer, incomplete(kept)) {
         (false, _) => kept_message(failure, id.is_some()),
+        (true, None) if !since_calls(kept).iter().any(is_said) => failure.with_hint(
+            "what the tools returned is kept: `jp query` without words lets the model go on from there.",
+        ),
         (true, None) => failure.with_hint("the answer is kept: `jp query \"…\"` goes on from there."),
         (true, Some(_)) => failure.with_hint(
             "what arrived of the answer is kept: `jp query \"Go on.\"` goes on from there, `jp query` without words asks again.",
