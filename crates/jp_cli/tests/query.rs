@@ -426,8 +426,7 @@ fn workspace_gets_no_key_for_its_own_server() {
 fn setting_without_effect_is_said() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let run =
-        sandbox.jp(&["query", "--new", "-c", "conversation.deduplication.enabled=false", "x"]).succeeded();
+    let run = sandbox.jp(&["query", "--new", "-c", "providers.mcp.docs.type=stdio", "x"]).succeeded();
     assert_eq!(run.stderr.matches("has no effect in this version").count(), 1, "{}", run.stderr);
 }
 

@@ -1,7 +1,7 @@
 //! Events and their stored JSON: `{"timestamp", "type", …}`, one object an event.
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
-use jp_resource::{Payload, Snapshot};
+use jp_resource::{Checksum, Payload, Snapshot};
 use jp_tool::{InputRequest, StoredBlock};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value, value::RawValue};
@@ -38,6 +38,12 @@ pub enum EventKind {
     ConfigDelta(ConfigDelta),
     /// What one provider response cost.
     Usage(Usage),
+    /// Snapshots that newer ones replaced are not sent any more.
+    Superseded(Superseded),
+    /// The model is told that the source of something attached has changed.
+    Notification(Notification),
+    /// Older turns are sent shortened.
+    Compaction(Compaction),
     /// A kind this version does not know, kept as it is.
     Unknown(Box<RawValue>),
 }
@@ -187,6 +193,63 @@ pub struct Usage {
     pub reasoning: Option<u64>,
 }
 
+/// A recorded decision: snapshots before this event that are not sent any more, so that later requests are the same bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Superseded {
+    /// What is left out.
+    pub dropped: Vec<Version>,
+}
+
+/// Content under a URI: all that was delivered of it before the event that names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Version {
+    /// The canonical URI, fragment included.
+    pub uri: String,
+    /// The SHA-256 of the raw content.
+    pub checksum: Checksum,
+}
+
+/// The source of something attached is not what the conversation has; it rides on the request after it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notification {
+    /// The canonical URI.
+    pub uri: String,
+    /// The SHA-256 of what the conversation has.
+    pub checksum: Checksum,
+    /// What people call the resource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What its source has now; `None` where it is gone.
+    pub now: Option<Checksum>,
+}
+
+/// Older turns are sent shortened from here on; the events stay as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Compaction {
+    /// Nothing of the compactions before this one holds any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reset: bool,
+    /// How many of the turns before this event stay as they are; those before them are shortened.
+    #[serde(default)]
+    pub keep_last: usize,
+    /// What is left out of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strip: Vec<Strip>,
+    /// What stands in their place, in the words of a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+}
+
+/// What a compaction leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strip {
+    /// The model's reasoning.
+    Reasoning,
+    /// What tools returned.
+    Tools,
+}
+
 /// JSON that is no event.
 #[derive(Debug, thiserror::Error)]
 pub enum EventError {
@@ -235,6 +298,9 @@ impl Event {
             "inquiry_response" => EventKind::InquiryResponse(serde_json::from_str(json)?),
             "config_delta" => EventKind::ConfigDelta(serde_json::from_str(json)?),
             "usage" => EventKind::Usage(serde_json::from_str(json)?),
+            "superseded" => EventKind::Superseded(serde_json::from_str(json)?),
+            "notification" => EventKind::Notification(serde_json::from_str(json)?),
+            "compaction" => EventKind::Compaction(serde_json::from_str(json)?),
             _ => EventKind::Unknown(RawValue::from_string(json.to_owned())?),
         };
         Ok(Self { timestamp, kind })
@@ -252,6 +318,9 @@ impl Event {
             EventKind::InquiryResponse(response) => ("inquiry_response", serde_json::to_string(response)?),
             EventKind::ConfigDelta(delta) => ("config_delta", serde_json::to_string(delta)?),
             EventKind::Usage(usage) => ("usage", serde_json::to_string(usage)?),
+            EventKind::Superseded(superseded) => ("superseded", serde_json::to_string(superseded)?),
+            EventKind::Notification(notification) => ("notification", serde_json::to_string(notification)?),
+            EventKind::Compaction(compaction) => ("compaction", serde_json::to_string(compaction)?),
             EventKind::Unknown(raw) => return Ok(raw.get().to_owned()),
         };
         let separator = if fields == "{}" { "" } else { "," };
@@ -366,6 +435,10 @@ mod tests {
             r#""type":"inquiry_response","id":"1","answer":true}"#,
             r#""type":"config_delta","delta":{"conversation":{"attachments":{"add":["file:a"]}}}}"#,
             r#""type":"usage","model":"a/b","input":3,"cached_read":2,"output":1}"#,
+            r#""type":"superseded","dropped":[{"uri":"a:b","checksum":"3687c5d6189e4854287b43cba131a88d2e156c8976d0359d60055da525a84330"}]}"#,
+            r#""type":"notification","uri":"a:b","checksum":"3687c5d6189e4854287b43cba131a88d2e156c8976d0359d60055da525a84330","name":"b","now":null}"#,
+            r#""type":"compaction","keep_last":2,"strip":["reasoning","tools"],"summary":"x"}"#,
+            r#""type":"compaction","reset":true,"keep_last":0}"#,
             r#""type":"from_the_future","anything":[1.0,{"x":null}]}"#,
         ] {
             round_trip(&format!(r#"{{"timestamp":"2026-11-21T12:00:00.123456Z",{fields}"#));

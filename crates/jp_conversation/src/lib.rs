@@ -26,8 +26,9 @@ pub mod view;
 
 pub use declaration::Declaration;
 pub use event::{
-    ChatRequest, ChatResponse, ConfigDelta, Delivered, Event, EventError, EventKind, InquiryRequest,
-    InquiryResponse, ResponseContent, ToolCallRequest, ToolCallResponse, Usage, parse_timestamp,
+    ChatRequest, ChatResponse, Compaction, ConfigDelta, Delivered, Event, EventError, EventKind,
+    InquiryRequest, InquiryResponse, Notification, ResponseContent, Strip, Superseded, ToolCallRequest,
+    ToolCallResponse, Usage, Version, parse_timestamp,
 };
 pub use payload::{INLINE_BYTES, blobs_in};
 pub use stream::{Stream, Turn};

@@ -32,7 +32,12 @@ impl Event {
                 delta.resources.iter_mut().for_each(|snapshot| snapshot_places(snapshot, rewrite));
                 delta.delivered.iter_mut().for_each(|delivered| delivered_places(delivered, rewrite));
             }
+            EventKind::Superseded(superseded) => {
+                superseded.dropped.iter_mut().for_each(|version| rewrite(&mut version.uri));
+            }
+            EventKind::Notification(notification) => rewrite(&mut notification.uri),
             EventKind::TurnStart
+            | EventKind::Compaction(_)
             | EventKind::InquiryRequest(_)
             | EventKind::InquiryResponse(_)
             | EventKind::Usage(_)

@@ -1,13 +1,14 @@
 //! What of a stream a model gets.
 //!
-//! [`thread`] is a pure function of the events: equal events give equal threads, and a stream that
-//! grew gives a thread that starts with the old one. Everything is delivered whole so far;
-//! references and diffs for what a model already has come with coverage-aware delivery.
+//! [`delivered`] is a pure function of the events and a [`Policy`]: equal events give equal threads, and a stream that
+//! grew gives a thread that starts with the old one. [`thread`] is the same with everything switched off.
 
 mod cut;
+mod delivery;
 mod explain;
 mod hidden;
 mod hints;
+mod policy;
 mod render;
 
 use std::{
@@ -19,9 +20,11 @@ use jp_resource::{BlobRef, Encoding, Payload, Snapshot};
 use jp_tool::StoredBlock;
 
 pub use cut::{Shown, inline_text, shown_text};
+pub use delivery::{Call, Delivery, Place, WhyFull};
 pub use explain::{BlockRow, TurnRow, explain, tokens};
 pub use hidden::Hidden;
 pub use hints::CacheHint;
+pub use policy::{NoTexts, Policy, SupersededPolicy, Texts};
 pub use render::{resource_block, text_of_missing_answer, text_of_missing_result};
 
 use crate::{ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse};
@@ -40,8 +43,10 @@ pub enum Message<'a> {
     User {
         /// The turn, from 1.
         turn: usize,
-        /// The words and the resources.
-        request: &'a ChatRequest,
+        /// The words and the resources, as the model is shown them.
+        request: Cow<'a, ChatRequest>,
+        /// How each resource is delivered.
+        deliveries: Vec<Delivery>,
     },
     /// From the model.
     Assistant {
@@ -64,6 +69,8 @@ pub enum Message<'a> {
         call: &'a ToolCallRequest,
         /// What is shown of what came back; `None` where the turn was interrupted before anything did.
         response: Option<Cow<'a, ToolCallResponse>>,
+        /// How each block of it is delivered.
+        deliveries: Vec<Delivery>,
     },
 }
 
@@ -76,7 +83,18 @@ pub enum AnswerPart<'a> {
     Call(&'a ToolCallRequest),
 }
 
-/// Builds the thread of a stream.
+/// Builds the thread of a stream, with references and diffs in the place of what a model has already.
+///
+/// Each block is delivered by what stands before it in the same request, and by nothing else. `texts` is asked only for
+/// content that is compared: a file that was delivered before and is another now.
+#[must_use]
+pub fn delivered<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts) -> Thread<'a> {
+    let mut thread = thread(stream);
+    delivery::deliver(&mut thread, policy, texts);
+    thread
+}
+
+/// Builds the thread of a stream, everything whole.
 ///
 /// An answer that was cut off is part of it once the person has gone on from there. Until then the request can be sent
 /// again as it was; the answer that comes of that takes its place.
@@ -137,7 +155,8 @@ impl<'a> Builder<'a> {
             self.messages.push(Message::NoAnswer { turn: *turn });
         }
         self.turn += 1;
-        self.messages.push(Message::User { turn: self.turn, request });
+        let deliveries = vec![Delivery::default(); request.resources.len()];
+        self.messages.push(Message::User { turn: self.turn, request: Cow::Borrowed(request), deliveries });
     }
 
     fn part(&mut self, part: AnswerPart<'a>, response: Option<&'a ToolCallResponse>) {
@@ -162,7 +181,9 @@ impl<'a> Builder<'a> {
         for (part, response) in answer {
             if let AnswerPart::Call(call) = part {
                 let response = response.map(hidden::shown_response);
-                self.messages.push(Message::Tool { turn, call, response });
+                let blocks = response.as_ref().map_or(0, |response| response.content.len());
+                let deliveries = vec![Delivery::default(); blocks];
+                self.messages.push(Message::Tool { turn, call, response, deliveries });
             }
         }
     }
@@ -186,6 +207,7 @@ impl Thread<'_> {
     #[must_use]
     pub fn has_binaries(&self) -> bool {
         let is_binary = |snapshot: &Snapshot| match &snapshot.content {
+            _ if snapshot.formatted.is_some() => false,
             Payload::Inline(content) => content.as_text().is_none(),
             Payload::Stored(blob) => blob.encoding == Encoding::Binary,
         };
@@ -278,10 +300,10 @@ mod tests {
 
     fn outline(stream: &Stream) -> Vec<String> {
         let line = |message: &Message<'_>| match message {
-            Message::User { turn, request } => format!("{turn} user {}", request.content),
+            Message::User { turn, request, .. } => format!("{turn} user {}", request.content),
             Message::Assistant { turn, parts } => format!("{turn} assistant {}", parts.len()),
             Message::NoAnswer { turn } => format!("{turn} no answer"),
-            Message::Tool { turn, call, response } => {
+            Message::Tool { turn, call, response, .. } => {
                 let result = response.as_ref().and_then(|response| response.structured_content.clone());
                 format!("{turn} tool {} {:?}", call.id, result.map(|value| value.to_string()))
             }

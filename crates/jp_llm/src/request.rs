@@ -126,7 +126,7 @@ impl<'a> Request<'a> {
 
     fn newest(&self) -> Option<(usize, &'a ChatRequest)> {
         self.thread.messages.iter().rev().find_map(|message| match message {
-            view::Message::User { turn, request } => Some((*turn, *request)),
+            view::Message::User { turn, request, .. } => Some((*turn, &**request)),
             _ => None,
         })
     }

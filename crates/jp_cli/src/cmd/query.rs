@@ -4,6 +4,7 @@ mod advice;
 pub(crate) mod answer;
 mod contents;
 pub(crate) mod declarations;
+mod delivered;
 mod explain;
 mod facts;
 pub(crate) mod keeper;
@@ -66,8 +67,17 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
         let id = target.conversation().map(|conversation| conversation.id);
         (prepared.into_stream(target.into_stream())?, id, None)
     };
-    let asked =
-        Asked { context, config: &config, store, scratch: scratch.as_ref(), files, tools, stream, id };
+    let asked = Asked {
+        context,
+        config: &config,
+        store,
+        scratch: scratch.as_ref(),
+        files,
+        tools,
+        stream,
+        id,
+        compared: delivered::Compared::default(),
+    };
     match model {
         model if query.explain => explain::run(&asked, model.as_ref()),
         Some(model) => answer::run(asked, &model, recording.as_mut()),
@@ -88,6 +98,8 @@ struct Asked<'a> {
     stream: Stream,
     /// The conversation, where it has an id.
     id: Option<ConversationId>,
+    /// Texts that were read to be compared.
+    compared: delivered::Compared,
 }
 
 impl Asked<'_> {
@@ -195,7 +207,7 @@ fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {
     for (key, layer) in config.unknown.iter().filter(|(_, layer)| is_ours(layer)) {
         context.output.warn(&format!("unknown key `{key}` in {layer}: it has no effect"));
     }
-    const LATER: [&str; 3] = ["conversation.deduplication", "conversation.superseded", "providers.mcp"];
+    const LATER: [&str; 1] = ["providers.mcp"];
     for key in LATER {
         if let Some(layer) = config.contributors(key).into_iter().find(|layer| is_ours(layer)) {
             context.output.warn(&format!("`{key}` in {layer} has no effect in this version"));

@@ -165,7 +165,8 @@ mod tests {
             structured_content: None,
             meta: Map::new(),
         };
-        let messages = vec![Message::Tool { turn: 1, call: &call, response: Some(Cow::Borrowed(&response)) }];
+        let response = Some(Cow::Borrowed(&response));
+        let messages = vec![Message::Tool { turn: 1, call: &call, response, deliveries: vec![] }];
         let rows = explain(&Thread { messages });
         let row = &rows[0].blocks[0];
         assert_eq!((row.bytes, row.tokens, row.delivery), (shown, tokens(shown), "cut"));

@@ -85,6 +85,8 @@ fn payload_bytes<T>(payload: &Payload<T>, length: impl Fn(&T) -> usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use jp_resource::Resource;
     use serde_json::Map;
 
@@ -103,16 +105,18 @@ mod tests {
             arguments: Map::new(),
             metadata: Map::new(),
         };
-        let tool = || Message::Tool { turn: 1, call: &call, response: None };
+        let tool = || Message::Tool { turn: 1, call: &call, response: None, deliveries: vec![] };
         let said = || Message::Assistant { turn: 1, parts: vec![AnswerPart::Response(&answer)] };
+        let user =
+            |turn, request| Message::User { turn, request: Cow::Borrowed(request), deliveries: vec![] };
         let messages = vec![
-            Message::User { turn: 1, request: &attached },
+            user(1, &attached),
             said(),
             tool(),
             tool(),
-            Message::User { turn: 2, request: &attached },
+            user(2, &attached),
             Message::NoAnswer { turn: 2 },
-            Message::User { turn: 3, request: &plain },
+            user(3, &plain),
         ];
         let hints = Thread { messages }.cache_hints();
         let places: Vec<_> = hints.iter().map(|hint| (hint.message, hint.is_large())).collect();

@@ -84,10 +84,10 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn message(&mut self, message: &'a Message<'a>) {
         match message {
-            Message::User { turn, request } => self.user(*turn, request),
+            Message::User { turn, request, .. } => self.user(*turn, request),
             Message::Assistant { parts, .. } => self.assistant(parts),
             Message::NoAnswer { .. } => self.push(Role::Assistant, missing_answer()),
-            Message::Tool { turn, call, response } => {
+            Message::Tool { turn, call, response, .. } => {
                 let id = self.called.pop_front().unwrap_or_default();
                 let result = ToolResult { turn: *turn, id, call, response: response.as_deref() };
                 self.push(Role::User, Block::ToolResult(result));

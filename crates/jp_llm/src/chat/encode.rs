@@ -134,7 +134,7 @@ impl Encoder<'_> {
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         match message {
-            Message::User { turn, request } => {
+            Message::User { turn, request, .. } => {
                 self.write_moved(out)?;
                 if self.ends_with_user {
                     self.write_missing_answer(out)?;
@@ -147,7 +147,7 @@ impl Encoder<'_> {
                 self.write_assistant(parts, out)
             }
             Message::NoAnswer { .. } => self.write_missing_answer(out),
-            Message::Tool { turn, call, response } => {
+            Message::Tool { turn, call, response, .. } => {
                 self.separator.write(out)?;
                 self.ends_with_user = false;
                 self.write_tool(*turn, call, response.as_deref(), self.marks.is_at(index), out)

@@ -217,12 +217,12 @@ struct Encoder<'e> {
 impl Encoder<'_> {
     fn write_message(&mut self, message: &Message<'_>, out: &mut dyn Write) -> Result<(), Error> {
         match message {
-            Message::User { turn, request } => self.write_user(*turn, request, out),
+            Message::User { turn, request, .. } => self.write_user(*turn, request, out),
             Message::Assistant { parts, .. } => self.write_answer(parts, out),
             Message::NoAnswer { .. } => {
                 self.write_part(Kind::Model, &TextPart::new(view::text_of_missing_answer()), out)
             }
-            Message::Tool { turn, call, response } => {
+            Message::Tool { turn, call, response, .. } => {
                 self.write_result(*turn, call, response.as_deref(), out)
             }
         }

@@ -147,7 +147,7 @@ impl Encoder<'_> {
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         match message {
-            Message::User { turn, request } => {
+            Message::User { turn, request, .. } => {
                 separator.write(out)?;
                 self.write_user(*turn, request, out)
             }
@@ -162,7 +162,7 @@ impl Encoder<'_> {
                 separator.write(out)?;
                 write_json(&Plain { role: "assistant", content: view::text_of_missing_answer() }, out)
             }
-            Message::Tool { turn, call, response } => {
+            Message::Tool { turn, call, response, .. } => {
                 separator.write(out)?;
                 self.write_tool(*turn, call, response.as_deref(), out)
             }

@@ -153,7 +153,7 @@ impl Encoder<'_> {
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         match message {
-            Message::User { turn, request } => {
+            Message::User { turn, request, .. } => {
                 separator.write(out)?;
                 self.write_user(*turn, request, end, out)
             }
@@ -162,7 +162,7 @@ impl Encoder<'_> {
                 separator.write(out)?;
                 write_json(&answer::words(view::text_of_missing_answer(), None), out)
             }
-            Message::Tool { turn, call, response } => {
+            Message::Tool { turn, call, response, .. } => {
                 separator.write(out)?;
                 self.write_tool(*turn, call, response.as_deref(), out)
             }

@@ -81,7 +81,7 @@ fn prepare(
     tools: &[Tool],
     runtime: &tokio::runtime::Runtime,
 ) -> Result<(Facts, Body, Vec<Note>), Failure> {
-    let thread = &view::thread(&asked.stream);
+    let thread = &asked.thread(&asked.stream);
     let facts = runtime.block_on(async {
         tokio::select! {
             () = asked.context.interrupt().wait() => Err(Failure::interrupted()),
@@ -230,7 +230,7 @@ impl Host for Keeper<'_> {
         let mut stream = Cow::Borrowed(&self.asked.stream);
         let now = self.asked.context.now();
         aside.iter().for_each(|kind| stream.to_mut().push(Event::new(now, kind.clone())));
-        let thread = view::thread(&stream);
+        let thread = self.asked.thread(&stream);
         let (body, notes) = encode(&self.asked, &thread, &self.tools, Some(self.model), self.facts)
             .map_err(|failure| failure.message)?;
         self.note(&notes);

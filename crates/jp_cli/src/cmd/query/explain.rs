@@ -34,7 +34,7 @@ struct Explanation {
 }
 
 pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Failure> {
-    let thread = view::thread(&asked.stream);
+    let thread = asked.thread(&asked.stream);
     let offered = tools::toolbox(asked)?.offered();
     let facts = match model {
         Some(model) => answer::runtime()?.block_on(facts::facts(model, asked.context, &thread, &offered)),

@@ -129,7 +129,7 @@ struct Part<'a> {
 /// Returns the three largest parts, the largest first.
 fn largest<'a>(asked: &'a Asked<'_>) -> Vec<Part<'a>> {
     const SHOWN: usize = 3;
-    let turns = view::explain(&view::thread(&asked.stream));
+    let turns = view::explain(&asked.thread(&asked.stream));
     let rows = turns.iter().flat_map(|turn| turn.blocks.iter().map(|row| (turn.turn, row)));
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.tokens));

@@ -1,0 +1,57 @@
+//! The view of the conversation that the model gets, by what the configuration says of delivery.
+
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
+
+use jp_config::{Config, SupersededPolicy as Configured};
+use jp_conversation::{
+    Stream,
+    view::{self, Policy, SupersededPolicy, Texts, Thread},
+};
+use jp_resource::{BlobRef, Checksum, ResourceContent};
+
+use super::{Asked, contents};
+
+/// Texts that the view compared, by checksum: each request of a turn compares the same ones.
+#[derive(Debug, Default)]
+pub(super) struct Compared(RefCell<HashMap<Checksum, Option<Arc<str>>>>);
+
+/// Reads what the view compares.
+struct Reader<'a>(&'a Asked<'a>);
+
+impl Asked<'_> {
+    /// Builds what the model gets of a stream of this conversation.
+    pub(super) fn thread<'s>(&self, stream: &'s Stream) -> Thread<'s> {
+        view::delivered(stream, &policy(&self.config.config), &mut Reader(self))
+    }
+}
+
+impl Texts for Reader<'_> {
+    fn text(&mut self, blob: &BlobRef) -> Option<Arc<str>> {
+        let read = || match contents::read(self.0, blob) {
+            Ok(ResourceContent::Text(text)) => Some(text.into()),
+            _ => None,
+        };
+        self.0.compared.0.borrow_mut().entry(blob.checksum).or_insert_with(read).clone()
+    }
+}
+
+/// Reads the policy of delivery out of the configuration.
+pub(crate) fn policy(config: &Config) -> Policy {
+    let (deduplication, superseded) = (&config.conversation.deduplication, &config.conversation.superseded);
+    let results = config.conversation.tools.iter();
+    let results = results.filter_map(|(name, settings)| Some((name.clone(), settings.deduplicate?)));
+    Policy {
+        is_enabled: deduplication.enabled,
+        min_bytes: deduplication.min_bytes,
+        lookback_turns: usize::try_from(deduplication.lookback_turns).unwrap_or(usize::MAX),
+        ranges: deduplication.ranges,
+        diffs: deduplication.diffs,
+        results: results.collect(),
+        superseded: match superseded.policy {
+            Configured::WhenCold => SupersededPolicy::WhenCold,
+            Configured::Keep => SupersededPolicy::Keep,
+            Configured::Always => SupersededPolicy::Always,
+        },
+        superseded_min_tokens: superseded.min_tokens,
+    }
+}
