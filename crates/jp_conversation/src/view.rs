@@ -3,13 +3,18 @@
 //! [`delivered`] is a pure function of the events and a [`Policy`]: equal events give equal threads, and a stream that
 //! grew gives a thread that starts with the old one. [`thread`] is the same with everything switched off.
 
+mod coverage;
 mod cut;
 mod delivery;
+mod diff;
 mod explain;
 mod hidden;
 mod hints;
+mod lines;
 mod policy;
 mod render;
+mod superseded;
+mod words;
 
 use std::{
     borrow::Cow,
@@ -24,9 +29,12 @@ pub use delivery::{Call, Delivery, Place, WhyFull};
 pub use explain::{BlockRow, TurnRow, explain, tokens};
 pub use hidden::Hidden;
 pub use hints::CacheHint;
+pub use lines::Span;
 pub use policy::{NoTexts, Policy, SupersededPolicy, Texts};
 pub use render::{resource_block, text_of_missing_answer, text_of_missing_result};
+pub use superseded::superseded;
 
+use self::superseded::Dropped;
 use crate::{ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse};
 
 /// A conversation as a model sees it.
@@ -89,9 +97,15 @@ pub enum AnswerPart<'a> {
 /// content that is compared: a file that was delivered before and is another now.
 #[must_use]
 pub fn delivered<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts) -> Thread<'a> {
-    let mut thread = thread(stream);
-    delivery::deliver(&mut thread, policy, texts);
-    thread
+    let always = match policy.superseded {
+        SupersededPolicy::Always => superseded(stream, policy, texts),
+        SupersededPolicy::WhenCold | SupersededPolicy::Keep => Vec::new(),
+    };
+    let (mut messages, events) = messages(stream);
+    let mut dropped = Dropped::new(stream.events(), always, policy);
+    dropped.find(&messages, &events, policy);
+    delivery::deliver(&mut messages, &events, &dropped, policy, texts);
+    Thread { messages }
 }
 
 /// Builds the thread of a stream, everything whole.
@@ -100,9 +114,15 @@ pub fn delivered<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts)
 /// again as it was; the answer that comes of that takes its place.
 #[must_use]
 pub fn thread(stream: &Stream) -> Thread<'_> {
+    Thread { messages: messages(stream).0 }
+}
+
+/// Builds the messages, and says which event each is from.
+fn messages(stream: &Stream) -> (Vec<Message<'_>>, Vec<usize>) {
     let mut responses = pair_calls(stream.events());
     let mut builder = Builder::default();
     for (index, event) in stream.events().iter().enumerate() {
+        builder.event = index;
         match &event.kind {
             EventKind::ChatRequest(request) => builder.request(request),
             EventKind::ChatResponse(response) => builder.part(AnswerPart::Response(response), None),
@@ -115,14 +135,14 @@ pub fn thread(stream: &Stream) -> Thread<'_> {
     }
     builder.drop_cut_off();
     builder.end_answer();
-    Thread { messages: builder.messages }
+    (builder.messages, builder.events)
 }
 
 /// Finds the response of each call, by the events' indexes.
 ///
 /// Older conversations use an id several times, so the oldest open call of an id gets the response. A
 /// new request closes what is open: a turn that was sent without a result stays without one.
-fn pair_calls(events: &[Event]) -> HashMap<usize, &ToolCallResponse> {
+fn pair_calls(events: &[Event]) -> HashMap<usize, (usize, &ToolCallResponse)> {
     let mut open: HashMap<&str, VecDeque<usize>> = HashMap::new();
     let mut responses = HashMap::new();
     for (index, event) in events.iter().enumerate() {
@@ -131,7 +151,7 @@ fn pair_calls(events: &[Event]) -> HashMap<usize, &ToolCallResponse> {
             EventKind::ToolCallRequest(call) => open.entry(&call.id).or_default().push_back(index),
             EventKind::ToolCallResponse(response) => {
                 if let Some(call) = open.get_mut(&*response.id).and_then(VecDeque::pop_front) {
-                    responses.insert(call, response);
+                    responses.insert(call, (index, response));
                 }
             }
             _ => {}
@@ -143,23 +163,34 @@ fn pair_calls(events: &[Event]) -> HashMap<usize, &ToolCallResponse> {
 #[derive(Default)]
 struct Builder<'a> {
     messages: Vec<Message<'a>>,
+    /// The index of the event that each message is from; an answer's is that of the event that ends it.
+    events: Vec<usize>,
+    /// The index of the event that is looked at.
+    event: usize,
     turn: usize,
-    /// The answer that is being collected, each call with its response.
-    parts: Vec<(AnswerPart<'a>, Option<&'a ToolCallResponse>)>,
+    /// The answer that is being collected, each call with its response and the index of that.
+    parts: Vec<(AnswerPart<'a>, Option<(usize, &'a ToolCallResponse)>)>,
 }
 
 impl<'a> Builder<'a> {
     fn request(&mut self, request: &'a ChatRequest) {
         self.end_answer();
         if let Some(Message::User { turn, .. }) = self.messages.last() {
-            self.messages.push(Message::NoAnswer { turn: *turn });
+            let turn = *turn;
+            self.push(Message::NoAnswer { turn }, self.event);
         }
         self.turn += 1;
         let deliveries = vec![Delivery::default(); request.resources.len()];
-        self.messages.push(Message::User { turn: self.turn, request: Cow::Borrowed(request), deliveries });
+        let message = Message::User { turn: self.turn, request: Cow::Borrowed(request), deliveries };
+        self.push(message, self.event);
     }
 
-    fn part(&mut self, part: AnswerPart<'a>, response: Option<&'a ToolCallResponse>) {
+    fn push(&mut self, message: Message<'a>, event: usize) {
+        self.messages.push(message);
+        self.events.push(event);
+    }
+
+    fn part(&mut self, part: AnswerPart<'a>, response: Option<(usize, &'a ToolCallResponse)>) {
         self.drop_cut_off();
         self.parts.push((part, response));
     }
@@ -177,13 +208,14 @@ impl<'a> Builder<'a> {
         }
         let (turn, answer) = (self.turn, std::mem::take(&mut self.parts));
         let parts = answer.iter().map(|(part, _)| *part).collect();
-        self.messages.push(Message::Assistant { turn, parts });
+        self.push(Message::Assistant { turn, parts }, self.event);
         for (part, response) in answer {
             if let AnswerPart::Call(call) = part {
-                let response = response.map(hidden::shown_response);
+                let event = response.map_or(self.event, |(event, _)| event);
+                let response = response.map(|(_, response)| hidden::shown_response(response));
                 let blocks = response.as_ref().map_or(0, |response| response.content.len());
                 let deliveries = vec![Delivery::default(); blocks];
-                self.messages.push(Message::Tool { turn, call, response, deliveries });
+                self.push(Message::Tool { turn, call, response, deliveries }, event);
             }
         }
     }

@@ -2,12 +2,18 @@
 
 use std::fmt;
 
-use jp_resource::Checksum;
+use jp_resource::{Checksum, Payload, Snapshot};
+use jp_tool::{ContentBlock, StoredBlock};
+use serde_json::Value;
 
 use super::{
-    Thread,
-    policy::{Policy, Texts},
+    Message, Policy, Shown, Texts,
+    coverage::{Candidate, Coverage, Visible},
+    lines::Span,
+    superseded::Dropped,
+    words,
 };
+use crate::ChatRequest;
 
 /// How a block is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,10 +25,14 @@ pub enum Delivery {
         /// Where that stands.
         at: Place,
     },
-    /// A reference to the lines, wholly or but for some that follow it.
+    /// A reference to lines of other content; those that are not among them follow it.
     Lines {
-        /// Where they stand.
+        /// Where that stands.
         at: Place,
+        /// The lines that are referred to, as this resource counts them.
+        ours: Span,
+        /// The same lines as the other content counts them.
+        theirs: Span,
     },
     /// What changed since another version.
     Diff {
@@ -105,7 +115,7 @@ impl Delivery {
     pub fn place(&self) -> Option<&Place> {
         match self {
             Self::Reference { at: place }
-            | Self::Lines { at: place }
+            | Self::Lines { at: place, .. }
             | Self::Diff { base: place }
             | Self::Tombstone { newer: place } => Some(place),
             Self::Full(_) | Self::Compacted => None,
@@ -122,13 +132,151 @@ impl Default for Delivery {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.call {
-            None => write!(f, "attached to the message of turn {}", self.turn),
+            None => write!(f, "in the attachments of turn {}", self.turn),
             Some(Call { id, tool }) => {
-                write!(f, "in the result of the call {id} of `{tool}` in turn {}", self.turn)
+                write!(f, "in the result of call {id} (`{tool}`) in turn {}", self.turn)
             }
         }
     }
 }
 
-/// Delivers each block of a thread by the policy.
-pub(super) fn deliver(_thread: &mut Thread<'_>, _policy: &Policy, _texts: &mut dyn Texts) {}
+/// The field of a result's `_meta` that names the MCP server it is from. Only jp writes it.
+const SERVER: &str = "computer.jp/server";
+
+/// Delivers each resource of a thread, oldest first; `events` says which event each message is from.
+pub(super) fn deliver(
+    messages: &mut [Message<'_>],
+    events: &[usize],
+    dropped: &Dropped,
+    policy: &Policy,
+    texts: &mut dyn Texts,
+) {
+    let mut coverage = Coverage::default();
+    let mut tombstones = Vec::new();
+    for message in 0..messages.len() {
+        if matches!(messages[message], Message::Assistant { .. }) {
+            coverage.end_round();
+        }
+        for block in 0..messages[message].deliveries().len() {
+            let Some(candidate) = candidate(messages, message, block, policy) else { continue };
+            if let Some(newer) = dropped.newer(&candidate, events[message]) {
+                tombstones.push(((message, block), newer));
+                continue;
+            }
+            let mut visible = Visible { messages, texts: &mut *texts };
+            let (delivery, text) = coverage.take(&candidate, policy, &mut visible);
+            place(&mut messages[message], block, delivery, text);
+        }
+    }
+    for ((message, block), newer) in tombstones {
+        leave_out(messages, message, block, newer, policy);
+    }
+}
+
+/// Puts a line in the place of a snapshot; where the newer one is a reference itself, it names what that refers to.
+fn leave_out(
+    messages: &mut [Message<'_>],
+    message: usize,
+    block: usize,
+    newer: (usize, usize),
+    policy: &Policy,
+) {
+    let Some(at) = candidate(messages, newer.0, newer.1, policy).map(|candidate| candidate.place) else {
+        return;
+    };
+    let at = match &messages[newer.0].deliveries()[newer.1] {
+        Delivery::Reference { at } => at.clone(),
+        _ => at,
+    };
+    let Some(snapshot) = messages[message].resource(block) else { return };
+    let text = words::tombstone(snapshot, &at);
+    place(&mut messages[message], block, Delivery::Tombstone { newer: at }, Some(text));
+}
+
+/// Describes a resource of a message; `None` for a block that is none.
+pub(super) fn candidate<'m>(
+    messages: &'m [Message<'_>],
+    message: usize,
+    block: usize,
+    policy: &Policy,
+) -> Option<Candidate<'m>> {
+    let snapshot = messages[message].resource(block)?;
+    let turn = messages[message].turn();
+    let checksum = snapshot.blob_ref().checksum;
+    let place = |call| Place { message, block, turn, call, checksum };
+    Some(match &messages[message] {
+        Message::Tool { call, response: Some(response), .. } => Candidate {
+            snapshot,
+            place: place(Some(Call { id: call.id.clone(), tool: call.name.clone() })),
+            server: response.meta.get(SERVER).and_then(Value::as_str),
+            shown: Shown::of(&response.content[block]),
+            is_covered: policy.covers(&call.name),
+        },
+        Message::User { request, .. } => Candidate {
+            snapshot,
+            place: place(None),
+            server: server_of(request, block),
+            shown: None,
+            is_covered: policy.is_enabled,
+        },
+        _ => return None,
+    })
+}
+
+/// Returns the MCP server that an attachment is from: its declaration is `mcp+SERVER+URI`.
+fn server_of(request: &ChatRequest, resource: usize) -> Option<&str> {
+    let delivered = request.delivered.iter().find(|delivered| delivered.resources.contains(&resource))?;
+    delivered.declaration.as_str().strip_prefix("mcp+")?.split_once('+').map(|(server, _)| server)
+}
+
+/// Puts a text, where there is one, in the place of a resource's content.
+fn place(message: &mut Message<'_>, block: usize, delivery: Delivery, text: Option<String>) {
+    let formatted = text.map(|text| Some(Payload::Inline(text)));
+    match message {
+        Message::User { request, deliveries, .. } => {
+            deliveries[block] = delivery;
+            if let Some(formatted) = formatted {
+                request.to_mut().resources[block].formatted = formatted;
+            }
+        }
+        Message::Tool { response: Some(response), deliveries, .. } => {
+            deliveries[block] = delivery;
+            if let Some(formatted) = formatted {
+                let block = &mut response.to_mut().content[block];
+                Shown::mark(None, block);
+                if let ContentBlock::Resource { resource, .. } = block {
+                    resource.formatted = formatted;
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+impl Message<'_> {
+    /// Returns how its resources or blocks are delivered.
+    #[must_use]
+    pub fn deliveries(&self) -> &[Delivery] {
+        match self {
+            Self::User { deliveries, .. } | Self::Tool { deliveries, .. } => deliveries,
+            Self::Assistant { .. } | Self::NoAnswer { .. } => &[],
+        }
+    }
+
+    /// Returns a resource by its index among the resources or blocks.
+    pub(super) fn resource(&self, block: usize) -> Option<&Snapshot> {
+        match self {
+            Self::User { request, .. } => request.resources.get(block),
+            Self::Tool { response: Some(response), .. } => match response.content.get(block)? {
+                StoredBlock::Resource { resource, .. } => Some(resource),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;

@@ -62,8 +62,13 @@ fn sent_bytes(message: &Message<'_>) -> Option<u64> {
 pub(super) fn resource_bytes(resource: &Snapshot) -> u64 {
     match &resource.formatted {
         Some(formatted) => payload_bytes(formatted, String::len),
-        None => payload_bytes(&resource.content, |content: &ResourceContent| content.as_bytes().len()),
+        None => content_bytes(resource),
     }
+}
+
+/// Returns the length of the raw content, formatted text aside.
+pub(super) fn content_bytes(resource: &Snapshot) -> u64 {
+    payload_bytes(&resource.content, |content: &ResourceContent| content.as_bytes().len())
 }
 
 /// Returns the length of a block, what is cut of it included.

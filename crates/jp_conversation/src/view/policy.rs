@@ -58,7 +58,6 @@ impl Policy {
     }
 
     /// Returns whether results of a tool may be references.
-    #[expect(dead_code, reason = "the next commit delivers by it")]
     pub(super) fn covers(&self, tool: &str) -> bool {
         self.is_enabled && *self.results.get(tool).or_else(|| self.results.get("*")).unwrap_or(&true)
     }

@@ -1,5 +1,7 @@
 use jp_resource::{Resource, mime, uri};
 
+use super::lines::Span;
+
 /// Renders a resource of a tool's result: its content in a code fence that nothing in it can close.
 ///
 /// The info line says language, name (the URI where there is none) and lines; formatted text takes
@@ -41,15 +43,8 @@ fn label<C, T>(resource: &Resource<C, T>) -> String {
 
 /// Reads `L10-200` as "lines 10-200", `L7` as "line 7".
 fn line_range(fragment: &str) -> Option<String> {
-    let lines = fragment.strip_prefix('L')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    match lines.split_once('-') {
-        None => is_number(lines).then(|| format!("line {lines}")),
-        Some((first, last)) => {
-            let last = last.strip_prefix('L').unwrap_or(last);
-            (is_number(first) && is_number(last)).then(|| format!("lines {first}-{last}"))
-        }
-    }
+    let Span { first, last } = Span::of_fragment(fragment)?;
+    Some(if first == last { format!("line {first}") } else { format!("lines {first}-{last}") })
 }
 
 fn single_line(text: &str) -> String {

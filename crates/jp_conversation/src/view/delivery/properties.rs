@@ -1,0 +1,320 @@
+//! What holds for every history: nothing dangles, everything can be rebuilt, and what was sent stays as it was.
+
+use std::collections::HashMap;
+
+use jp_resource::{Resource, ResourceContent, uri};
+use jp_tool::ContentBlock;
+use proptest::prelude::*;
+use serde_json::Map;
+
+use super::*;
+use crate::{
+    ChatRequest, ChatResponse, Compaction, Event, EventKind, Stream, Strip, Superseded, ToolCallRequest,
+    ToolCallResponse,
+    view::{NoTexts, SupersededPolicy, Thread, delivered, diff, lines, superseded, thread},
+};
+
+/// What happens in a conversation.
+#[derive(Debug, Clone)]
+enum Step {
+    Edit { file: usize, line: usize, how: Edit },
+    Ask { attached: Vec<usize> },
+    Answer,
+    Read { what: Vec<(usize, Option<(usize, usize)>)> },
+    Print { file: usize },
+    Supersede,
+    Compact { keep_last: usize, strip: bool, summarise: bool },
+    Reset,
+    Trim { turns: usize },
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Edit {
+    Replace,
+    Insert,
+    Delete,
+    Undo,
+    Rewrite,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let how = prop_oneof![
+        4 => Just(Edit::Replace),
+        3 => Just(Edit::Insert),
+        2 => Just(Edit::Delete),
+        2 => Just(Edit::Undo),
+        1 => Just(Edit::Rewrite),
+    ];
+    let file = 0..2usize;
+    let range = proptest::option::of((0..60usize, 5..60usize));
+    let step = prop_oneof![
+        4 => (file.clone(), 0..80usize, how).prop_map(|(file, line, how)| Step::Edit { file, line, how }),
+        3 => prop::collection::vec(file.clone(), 0..3).prop_map(|attached| Step::Ask { attached }),
+        3 => Just(Step::Answer),
+        6 => prop::collection::vec((file.clone(), range), 1..4).prop_map(|what| Step::Read { what }),
+        1 => file.prop_map(|file| Step::Print { file }),
+        1 => Just(Step::Supersede),
+        1 => (0..3usize, any::<bool>(), any::<bool>())
+            .prop_map(|(keep_last, strip, summarise)| Step::Compact { keep_last, strip, summarise }),
+        1 => Just(Step::Reset),
+        1 => (1..4usize).prop_map(|turns| Step::Trim { turns }),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+/// A conversation that is being made, with the files that it is about.
+struct World {
+    files: Vec<Vec<Vec<String>>>,
+    events: Vec<EventKind>,
+    calls: usize,
+    /// How many events there were each time a request could be sent.
+    requests: Vec<usize>,
+}
+
+impl World {
+    fn new() -> Self {
+        let lines = |file| (0..70).map(|line| format!("line {line} of the file {file}\n")).collect();
+        Self {
+            files: (0..2).map(|file| vec![lines(file)]).collect(),
+            events: vec![EventKind::ChatRequest(ChatRequest::new("?"))],
+            calls: 0,
+            requests: Vec::new(),
+        }
+    }
+
+    fn of(steps: &[Step]) -> Self {
+        let mut world = Self::new();
+        steps.iter().for_each(|step| world.step(step));
+        world.requests.push(world.events.len());
+        world
+    }
+
+    fn step(&mut self, step: &Step) {
+        match step {
+            Step::Edit { file, line, how } => self.edit(*file, *line, *how),
+            Step::Ask { attached } => {
+                let resources = attached.iter().map(|file| self.resource(*file, None).into()).collect();
+                self.events.push(EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new("?") }));
+                self.requests.push(self.events.len());
+            }
+            Step::Answer => self.events.push(EventKind::ChatResponse(ChatResponse::message("!"))),
+            Step::Read { what } => {
+                let blocks: Vec<_> = what
+                    .iter()
+                    .map(|(file, lines)| ContentBlock::resource(self.resource(*file, *lines)))
+                    .collect();
+                self.call(blocks);
+            }
+            Step::Print { file } => {
+                let text = self.files[*file].last().unwrap().concat();
+                self.call(vec![ContentBlock::text(text)]);
+            }
+            Step::Supersede => {
+                let stream = self.stream();
+                let dropped = superseded(&stream, &policy(), &mut NoTexts);
+                self.events.push(EventKind::Superseded(Superseded { dropped }));
+            }
+            Step::Compact { keep_last, strip, summarise } => {
+                let strip = if *strip { vec![Strip::Reasoning, Strip::Tools] } else { Vec::new() };
+                let summary = summarise.then(|| "They spoke.".to_owned());
+                self.events.push(EventKind::Compaction(Compaction {
+                    reset: false,
+                    keep_last: *keep_last,
+                    strip,
+                    summary,
+                }));
+            }
+            Step::Reset => {
+                self.events.push(EventKind::Compaction(Compaction { reset: true, ..Compaction::default() }))
+            }
+            Step::Trim { turns } => {
+                let stream = self.stream();
+                self.events =
+                    stream.kept_by_fork(*turns).into_iter().map(|index| self.events[index].clone()).collect();
+                self.requests.clear();
+            }
+        }
+    }
+
+    fn edit(&mut self, file: usize, line: usize, how: Edit) {
+        let versions = &mut self.files[file];
+        let mut lines = versions.last().unwrap().clone();
+        let line = line.min(lines.len());
+        let new = format!("edit {} at {line}\n", versions.len());
+        match how {
+            Edit::Insert => lines.insert(line, new),
+            Edit::Delete if line < lines.len() && lines.len() > 20 => _ = lines.remove(line),
+            Edit::Replace if line < lines.len() => lines[line] = new,
+            Edit::Rewrite => lines.iter_mut().for_each(|line| line.insert_str(0, &new[..6])),
+            Edit::Undo => lines.clone_from(versions.iter().nth_back(1).unwrap_or(&versions[0])),
+            Edit::Delete | Edit::Replace => lines.push(new),
+        }
+        versions.push(lines);
+    }
+
+    fn resource(&self, file: usize, lines: Option<(usize, usize)>) -> Resource {
+        let content = self.files[file].last().unwrap();
+        let uri = format!("file:///w/{file}.rs");
+        match lines.filter(|(first, _)| *first < content.len()) {
+            None => Resource::new(uri, ResourceContent::Text(content.concat())),
+            Some((first, count)) => {
+                let last = (first + count).min(content.len());
+                let uri = format!("{uri}#L{}-{last}", first + 1);
+                Resource::new(uri, ResourceContent::Text(content[first..last].concat()))
+            }
+        }
+    }
+
+    fn call(&mut self, blocks: Vec<ContentBlock>) {
+        self.calls += 1;
+        let (id, name) = (format!("c{}", self.calls), "read".to_owned());
+        self.events.push(EventKind::ToolCallRequest(ToolCallRequest {
+            id: id.clone(),
+            name,
+            arguments: Map::new(),
+            metadata: Map::new(),
+        }));
+        self.events.push(EventKind::ToolCallResponse(ToolCallResponse {
+            id,
+            content: blocks.into_iter().map(Into::into).collect(),
+            is_error: false,
+            structured_content: None,
+            meta: Map::new(),
+        }));
+        self.requests.push(self.events.len());
+    }
+
+    fn stream(&self) -> Stream {
+        self.up_to(self.events.len())
+    }
+
+    fn up_to(&self, count: usize) -> Stream {
+        let event = |kind: &EventKind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind.clone());
+        Stream::from_events(self.events[..count].iter().map(event).collect())
+    }
+}
+
+fn policy() -> Policy {
+    Policy { superseded_min_tokens: 100, lookback_turns: 5, ..Policy::default() }
+}
+
+/// Rebuilds from what is visible what each resource is, and compares that with its content.
+fn rebuild(thread: &Thread<'_>) -> Result<(), TestCaseError> {
+    let mut known: HashMap<(usize, usize), (String, usize)> = HashMap::new();
+    for (index, message) in thread.messages.iter().enumerate() {
+        for (block, delivery) in message.deliveries().iter().enumerate() {
+            let Some(snapshot) = message.resource(block) else { continue };
+            let Payload::Inline(ResourceContent::Text(content)) = &snapshot.content else {
+                panic!("{snapshot:?}")
+            };
+            let fragment = uri::split_fragment(&snapshot.uri).1;
+            let first = fragment.and_then(Span::of_fragment).map_or(1, |span| span.first);
+            let shown = match &snapshot.formatted {
+                Some(Payload::Inline(text)) => text.as_str(),
+                _ => content,
+            };
+            let at = |place: &Place| {
+                let (call, turn) = match &thread.messages[place.message] {
+                    Message::Tool { call, turn, .. } => (Some(call.id.as_str()), *turn),
+                    other => (None, other.turn()),
+                };
+                prop_assert_eq!((place.call.as_ref().map(|call| &*call.id), place.turn), (call, turn));
+                prop_assert!(shown.contains(&place.to_string()) && shown.contains(&place.checksum.short()));
+                let known = known.get(&(place.message, place.block));
+                known.cloned().ok_or_else(|| TestCaseError::fail(format!("{place} is not visible: {shown}")))
+            };
+            let rebuilt = match delivery {
+                Delivery::Full(_) => shown.to_owned(),
+                Delivery::Reference { at: place } => at(place)?.0,
+                Delivery::Lines { at: place, ours, theirs } => {
+                    let (text, start) = at(place)?;
+                    let lines = lines::slice(&text, theirs.indexes(start).unwrap()).unwrap();
+                    let rest = shown
+                        .split_once(" are:\n```\n")
+                        .map_or("", |(_, rest)| rest.strip_suffix("```\n").unwrap());
+                    let mut lines = lines.to_owned();
+                    if !lines.ends_with('\n') {
+                        lines.push('\n')
+                    }
+                    if ours.first == first { lines + rest } else { rest.to_owned() + &lines }
+                }
+                Delivery::Diff { base } => {
+                    let (text, start) = at(base)?;
+                    let (_, diff) = shown.split_once("```diff\n").unwrap();
+                    let same = start == first
+                        && thread.messages[base.message].resource(base.block).unwrap().uri == snapshot.uri;
+                    let (old, start) = match Span::of_text(content, first).indexes(start).filter(|_| !same) {
+                        Some(lines) => (lines::slice(&text, lines).unwrap().to_owned(), first),
+                        None => (text, start),
+                    };
+                    diff::apply(&old, diff.strip_suffix("```\n").unwrap(), start, first)
+                }
+                Delivery::Tombstone { newer } => {
+                    let newer = thread.messages[newer.message].deliveries()[newer.block].name();
+                    prop_assert!(
+                        matches!(newer, "full" | "diff" | "lines"),
+                        "a newer version is {newer}: {shown}"
+                    );
+                    continue;
+                }
+                Delivery::Compacted => continue,
+            };
+            prop_assert_eq!(rebuilt.trim_end_matches('\n'), content.trim_end_matches('\n'), "{}", shown);
+            known.insert((index, block), (content.clone(), first));
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn everything_can_be_rebuilt_from_what_is_visible(steps in steps()) {
+        let stream = World::of(&steps).stream();
+        for superseded in [SupersededPolicy::WhenCold, SupersededPolicy::Keep, SupersededPolicy::Always] {
+            rebuild(&delivered(&stream, &Policy { superseded, ..policy() }, &mut NoTexts))?;
+        }
+    }
+
+    #[test]
+    fn what_was_sent_stays_as_it_was(steps in steps()) {
+        let world = World::of(&steps);
+        let whole = world.stream();
+        let whole = delivered(&whole, &policy(), &mut NoTexts);
+        let is_break = |kind: &EventKind| matches!(kind, EventKind::Superseded(_) | EventKind::Compaction(_));
+        let last_break = world.events.iter().rposition(is_break).unwrap_or(0);
+        for count in world.requests.iter().filter(|count| **count > last_break) {
+            let earlier = world.up_to(*count);
+            let earlier = delivered(&earlier, &policy(), &mut NoTexts);
+            prop_assert!(whole.messages.len() >= earlier.messages.len());
+            for (earlier, now) in earlier.messages.iter().zip(&whole.messages) {
+                prop_assert_eq!(earlier, now);
+            }
+        }
+    }
+
+    #[test]
+    fn everything_switched_off_is_the_plain_history(steps in steps()) {
+        let stream = World::of(&steps).stream();
+        let plain = delivered(&stream, &Policy::plain(), &mut NoTexts);
+        for (plain, delivered) in thread(&stream).messages.iter().zip(&plain.messages) {
+            match (plain, delivered) {
+                (Message::User { request: plain, .. }, Message::User { request, .. }) => prop_assert_eq!(plain, request),
+                (Message::Tool { response: plain, .. }, Message::Tool { response, .. }) => prop_assert_eq!(plain, response),
+                (plain, delivered) => prop_assert_eq!(plain, delivered),
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_longer_than_plain(steps in steps()) {
+        let stream = World::of(&steps).stream();
+        let bytes = |thread: &Thread<'_>| thread.cache_hints().iter().map(|hint| hint.bytes).sum::<u64>();
+        let plain = bytes(&thread(&stream));
+        let exact = Policy { ranges: false, diffs: false, ..policy() };
+        let exact = bytes(&delivered(&stream, &exact, &mut NoTexts));
+        let all = bytes(&delivered(&stream, &policy(), &mut NoTexts));
+        prop_assert!(all <= plain && exact <= plain, "{} {} {}", all, exact, plain);
+    }
+}

@@ -1,0 +1,128 @@
+//! Which snapshots are left out because newer ones stand in the same request.
+
+use std::collections::{HashMap, HashSet};
+
+use jp_resource::Checksum;
+
+use super::{
+    Delivery, Message, Policy, SupersededPolicy, Texts, coverage::Candidate, delivered, delivery::candidate,
+    hints::resource_bytes, tokens,
+};
+use crate::{Event, EventKind, Stream, Version};
+
+/// The snapshots that are left out of a thread, each with the place of the newer one.
+#[derive(Default)]
+pub(super) struct Dropped {
+    /// By URI: versions, each with the index of the event before which all of it is left out.
+    versions: HashMap<String, HashMap<Checksum, usize>>,
+    /// By URI: where its versions stand, oldest first.
+    standing: HashMap<String, Vec<Standing>>,
+}
+
+struct Standing {
+    message: usize,
+    block: usize,
+    event: usize,
+    checksum: Checksum,
+}
+
+/// Returns the versions that newer ones have replaced and that nothing in the request builds on, where leaving them out
+/// saves as much as the policy wants.
+///
+/// Whoever records them in a `superseded` event leaves them out of the requests from there on.
+#[must_use]
+pub fn superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Vec<Version> {
+    if policy.superseded == SupersededPolicy::Keep {
+        return Vec::new();
+    }
+    let recorded = Policy { superseded: SupersededPolicy::WhenCold, ..policy.clone() };
+    let messages = delivered(stream, &recorded, texts).messages;
+    let standing: Vec<_> = resources(&messages, policy).collect();
+    let newest: HashMap<&str, Checksum> =
+        standing.iter().map(|candidate| (&*candidate.snapshot.uri, candidate.place.checksum)).collect();
+    let delivery =
+        |candidate: &Candidate<'_>| &messages[candidate.place.message].deliveries()[candidate.place.block];
+    let bases: HashSet<_> = standing
+        .iter()
+        .filter_map(|candidate| match delivery(candidate) {
+            Delivery::Lines { at, .. } | Delivery::Diff { base: at } => Some((at.message, at.block)),
+            _ => None,
+        })
+        .collect();
+    let mut needed: HashSet<(&str, Checksum)> = HashSet::new();
+    let mut large: Vec<(&str, Checksum)> = Vec::new();
+    for candidate in &standing {
+        let version = (&*candidate.snapshot.uri, candidate.place.checksum);
+        if bases.contains(&(candidate.place.message, candidate.place.block)) {
+            needed.insert(version);
+        }
+        let is_large = tokens(resource_bytes(candidate.snapshot)) >= policy.superseded_min_tokens;
+        let is_whole = matches!(delivery(candidate), Delivery::Full(_));
+        if is_whole && is_large && newest[version.0] != version.1 && !large.contains(&version) {
+            large.push(version);
+        }
+    }
+    large
+        .into_iter()
+        .filter(|version| !needed.contains(version))
+        .map(|(uri, checksum)| Version { uri: uri.to_owned(), checksum })
+        .collect()
+}
+
+fn resources<'m>(messages: &'m [Message<'_>], policy: &Policy) -> impl Iterator<Item = Candidate<'m>> {
+    (0..messages.len()).flat_map(move |message| {
+        let blocks = 0..messages[message].deliveries().len();
+        blocks.filter_map(move |block| candidate(messages, message, block, policy))
+    })
+}
+
+impl Dropped {
+    /// Finds out what is left out: what was recorded, and what `always` adds.
+    pub(super) fn new(events: &[Event], always: Vec<Version>, policy: &Policy) -> Self {
+        let mut versions: HashMap<String, HashMap<Checksum, usize>> = HashMap::new();
+        let mut add = |version: &Version, event: usize| {
+            versions.entry(version.uri.clone()).or_default().insert(version.checksum, event);
+        };
+        if policy.superseded != SupersededPolicy::Keep {
+            for (index, event) in events.iter().enumerate() {
+                if let EventKind::Superseded(superseded) = &event.kind {
+                    superseded.dropped.iter().for_each(|version| add(version, index));
+                }
+            }
+        }
+        always.iter().for_each(|version| add(version, events.len()));
+        Self { versions, standing: HashMap::new() }
+    }
+
+    /// Notes where the versions of what is left out stand; `events` says which event each message is from.
+    pub(super) fn find(&mut self, messages: &[Message<'_>], events: &[usize], policy: &Policy) {
+        if self.versions.is_empty() {
+            return;
+        }
+        for candidate in resources(messages, policy) {
+            let uri = &candidate.snapshot.uri;
+            if self.versions.contains_key(uri) {
+                let place = &candidate.place;
+                let (message, block, checksum) = (place.message, place.block, place.checksum);
+                let standing = Standing { message, block, event: events[message], checksum };
+                self.standing.entry(uri.clone()).or_default().push(standing);
+            }
+        }
+    }
+
+    /// Returns where the newer version of what is left out stands; `None` where it is not left out.
+    ///
+    /// That is the newest one that stood there when the decision was made, so later ones change nothing.
+    pub(super) fn newer(&self, candidate: &Candidate<'_>, event: usize) -> Option<(usize, usize)> {
+        let uri = &candidate.snapshot.uri;
+        let versions = self.versions.get(uri)?;
+        let end = *versions.get(&candidate.place.checksum).filter(|end| event < **end)?;
+        let is_left_out =
+            |standing: &Standing| versions.get(&standing.checksum).is_some_and(|end| standing.event < *end);
+        let this = (candidate.place.message, candidate.place.block);
+        let newer = |standing: &&Standing| {
+            standing.event < end && (standing.message, standing.block) > this && !is_left_out(standing)
+        };
+        self.standing.get(uri)?.iter().rev().find(newer).map(|standing| (standing.message, standing.block))
+    }
+}

@@ -1,0 +1,49 @@
+//! The words that stand in the place of content: neutral, and the same for equal inputs.
+
+use jp_resource::{Checksum, Snapshot, mime};
+
+use super::{Place, lines::Span};
+
+/// Says where the same content stands; `is_back` where another version stood in between.
+pub(super) fn reference(snapshot: &Snapshot, at: &Place, is_back: bool) -> String {
+    let (uri, checksum) = (&snapshot.uri, at.checksum.short());
+    let relation = if is_back { "is as it was before" } else { "has not changed" };
+    format!("{uri} {relation}. Its content, sha256 {checksum}, stands {at}.")
+}
+
+/// Says which visible lines lines are.
+pub(super) fn lines(snapshot: &Snapshot, ours: Span, theirs: Span, at: &Place) -> String {
+    let (uri, checksum) = (&snapshot.uri, at.checksum.short());
+    let relation = if ours == theirs { "have not changed" } else { "have only moved" };
+    format!("{uri}: lines {ours} {relation}. They are lines {theirs} of what stands {at}, sha256 {checksum}.")
+}
+
+/// Says which visible lines a part of the lines are; the rest follows.
+pub(super) fn partly(snapshot: &Snapshot, known: Span, at: &Place, rest: Span, content: &str) -> String {
+    let (uri, checksum) = (&snapshot.uri, at.checksum.short());
+    let block = fenced(snapshot.mime_type.as_deref().and_then(mime::fence_language), content);
+    format!(
+        "{uri}: lines {known} have not changed, they stand {at}, sha256 {checksum}. Lines {rest} are:\n{block}"
+    )
+}
+
+/// Says what changed.
+pub(super) fn diff(snapshot: &Snapshot, checksum: Checksum, base: &Place, diff: &str) -> String {
+    let (uri, old, new) = (&snapshot.uri, base.checksum.short(), checksum.short());
+    let block = fenced(Some("diff"), diff);
+    format!(
+        "{uri} has changed. This is what changed from the version that stands {base}, sha256 {old}, to sha256 {new}:\n{block}"
+    )
+}
+
+/// Says that content is left out and where the newer one stands.
+pub(super) fn tombstone(snapshot: &Snapshot, newer: &Place) -> String {
+    let (uri, old, new) = (&snapshot.uri, snapshot.blob_ref().checksum.short(), newer.checksum.short());
+    format!("{uri}, sha256 {old}, is left out here: a newer version, sha256 {new}, stands {newer}.")
+}
+
+fn fenced(language: Option<&str>, content: &str) -> String {
+    let fence = mime::fence_for(content);
+    let newline = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
+    format!("{fence}{}\n{content}{newline}{fence}\n", language.unwrap_or_default())
+}
