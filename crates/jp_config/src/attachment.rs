@@ -36,13 +36,25 @@ pub struct AttachmentTable {
 }
 
 /// What happens when attached content has changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Refresh {
     /// Nothing until somebody asks.
+    #[default]
     Manual,
     /// The model is told.
     Notify,
+}
+
+impl AttachmentDeclaration {
+    /// Returns what happens when the content has changed; only a table can say so.
+    #[must_use]
+    pub fn refresh(&self) -> Refresh {
+        match self {
+            Self::Text(_) => Refresh::default(),
+            Self::Table(table) => table.refresh.unwrap_or_default(),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for AttachmentDeclaration {
@@ -133,6 +145,16 @@ mod tests {
             "refresh": "notify",
         });
         assert_eq!(serde_json::to_value(declarations).unwrap(), json!(["file:README.md", git]));
+    }
+
+    #[test]
+    fn changes_are_told_only_where_a_table_says_so() {
+        let refresh = |value| serde_json::from_value::<AttachmentDeclaration>(value).unwrap().refresh();
+        let table = |refresh| json!({ "type": "file", "path": "README.md", "refresh": refresh });
+        assert_eq!(refresh(table("notify")), Refresh::Notify);
+        assert_eq!(refresh(table("manual")), Refresh::Manual);
+        assert_eq!(refresh(json!({ "type": "file", "path": "README.md" })), Refresh::Manual);
+        assert_eq!(refresh(json!("file:README.md")), Refresh::Manual);
     }
 
     #[test]

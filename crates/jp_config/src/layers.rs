@@ -168,6 +168,18 @@ mod tests {
     }
 
     #[test]
+    fn refresh_survives_what_other_layers_add() {
+        let notifying = "conversation.attachments = [{ type = 'file', path = 'a', refresh = 'notify' }]";
+        let append = r#"conversation.attachments+=["file:b"]"#;
+        for appended in [append, "conversation.attachments+=file:b"] {
+            let resolved = with_arguments(notifying, &[appended]).unwrap();
+            let attachments = &resolved.config.conversation.attachments;
+            assert_eq!(attachments[0].refresh(), crate::Refresh::Notify, "{attachments:?}");
+            assert_eq!(attachments.len(), 2);
+        }
+    }
+
+    #[test]
     fn each_later_layer_wins() {
         let key: Key = "assistant.model.id".parse().unwrap();
         let variable = "JP_CFG_ASSISTANT__MODEL__ID";

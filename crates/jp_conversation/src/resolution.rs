@@ -122,6 +122,28 @@ pub fn effective(stream: &Stream, configured: &[Declaration]) -> Vec<Declaration
     declared(stream, configured).into_iter().map(|declared| declared.declaration).collect()
 }
 
+/// Returns the declarations in force whose changes a model is told of: those of `configured` that say so, and those of
+/// the conversation's own tables; a table with another `refresh` takes it back.
+#[must_use]
+pub fn notifying(
+    stream: &Stream,
+    configured: &[Declaration],
+    say_so: &HashSet<Declaration>,
+) -> Vec<Declaration> {
+    let mut said: HashMap<Declaration, bool> = HashMap::new();
+    for event in stream.events() {
+        if let EventKind::ConfigDelta(delta) = &event.kind {
+            said.extend(Change::added(delta).filter_map(|value| {
+                let refresh = value.get("refresh")?;
+                Some((Declaration::from_json(value).ok()?, refresh == "notify"))
+            }));
+        }
+    }
+    let mut declared = effective(stream, configured);
+    declared.retain(|one| said.get(one).copied().unwrap_or_else(|| say_so.contains(one)));
+    declared
+}
+
 /// Returns the newest snapshot of each URI that the stream holds.
 #[must_use]
 pub fn newest_snapshots(stream: &Stream) -> HashMap<&str, &Snapshot> {
@@ -164,20 +186,27 @@ impl Change {
 
     /// Reads the change out of a delta; older ones list all declarations, which counts as adding them.
     fn of(delta: &ConfigDelta) -> Self {
-        let attachments = delta.delta.get("conversation").and_then(|value| value.get("attachments"));
-        let list = |value: Option<&Value>| {
-            let values = value.and_then(Value::as_array).into_iter().flatten();
-            values.filter_map(|value| Declaration::from_json(value).ok()).collect()
-        };
-        match attachments {
-            Some(Value::Object(change)) if change.contains_key("value") => {
-                Self { add: list(change.get("value")), remove: Vec::new() }
-            }
-            Some(Value::Object(change)) => {
-                Self { add: list(change.get("add")), remove: list(change.get("remove")) }
-            }
-            listed => Self { add: list(listed), remove: Vec::new() },
+        let removed = delta.attachments().and_then(|change| change.get("remove")).and_then(Value::as_array);
+        let read = |value: &Value| Declaration::from_json(value).ok();
+        Self {
+            add: Self::added(delta).filter_map(read).collect(),
+            remove: removed.into_iter().flatten().filter_map(read).collect(),
         }
+    }
+
+    /// Returns what a delta adds, as it is written there.
+    fn added(delta: &ConfigDelta) -> impl Iterator<Item = &Value> {
+        let listed = match delta.attachments() {
+            Some(Value::Object(change)) => change.get("value").or_else(|| change.get("add")),
+            listed => listed,
+        };
+        listed.and_then(Value::as_array).into_iter().flatten()
+    }
+}
+
+impl ConfigDelta {
+    fn attachments(&self) -> Option<&Value> {
+        self.delta.get("conversation").and_then(|value| value.get("attachments"))
     }
 }
 
@@ -351,6 +380,24 @@ mod tests {
     #[test]
     fn declaration_added_to_a_file_later_is_resolved_at_the_next_request() {
         assert_eq!(resolved(&[delivered(&["file:a"])], &["file:a", "file:b"], &[]), ["file:b"]);
+    }
+
+    #[test]
+    fn table_of_the_configuration_or_the_conversation_says_whether_changes_are_told() {
+        let delta = |value: Value| {
+            let delta = json!({"conversation": {"attachments": {"add": [value]}}});
+            let delta = delta.as_object().cloned().unwrap();
+            event(EventKind::ConfigDelta(ConfigDelta { delta, ..ConfigDelta::default() }))
+        };
+        let table =
+            |path: &str, refresh: &str| delta(json!({"type": "file", "path": path, "refresh": refresh}));
+        let say_so = names(&["file:a", "file:b", "file:c"]).into_iter().collect();
+        let history =
+            [delta(json!("file:a")), table("b", "manual"), table("d", "notify"), table("e", "notify")];
+        let removed = change(&[], &["file:c", "file:e"]);
+        let stream = Stream::from_events([&history[..], &[removed]].concat());
+        let configured = names(&["file:a", "file:b", "file:c", "file:x"]);
+        assert_eq!(notifying(&stream, &configured, &say_so), names(&["file:a", "file:d"]));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod explain;
 mod hidden;
 mod hints;
 mod lines;
+mod notice;
 mod policy;
 mod render;
 mod superseded;
@@ -105,7 +106,9 @@ pub fn delivered<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts)
     let mut dropped = Dropped::new(stream.events(), always, policy);
     dropped.find(&messages, &events, policy);
     delivery::deliver(&mut messages, &events, &dropped, policy, texts);
-    Thread { messages }
+    let mut thread = Thread { messages };
+    notice::add(&mut thread, stream);
+    thread
 }
 
 /// Builds the thread of a stream, everything whole.
@@ -114,10 +117,12 @@ pub fn delivered<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts)
 /// again as it was; the answer that comes of that takes its place.
 #[must_use]
 pub fn thread(stream: &Stream) -> Thread<'_> {
-    Thread { messages: messages(stream).0 }
+    let mut thread = Thread { messages: messages(stream).0 };
+    notice::add(&mut thread, stream);
+    thread
 }
 
-/// Builds the messages, and says which event each is from.
+/// Builds the messages without their notes, which follow once it is known what is shown; says which event each is from.
 fn messages(stream: &Stream) -> (Vec<Message<'_>>, Vec<usize>) {
     let mut responses = pair_calls(stream.events());
     let mut builder = Builder::default();

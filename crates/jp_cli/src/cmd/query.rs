@@ -16,6 +16,7 @@ mod prompt;
 mod refused;
 pub(crate) mod resolve;
 mod schema;
+mod stale;
 mod tools;
 pub(crate) mod trust;
 mod watched;

@@ -1,7 +1,7 @@
 //! What is declared, and how it is read.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     num::NonZeroUsize,
     path::PathBuf,
     time::{Duration, SystemTime},
@@ -10,7 +10,7 @@ use std::{
 use jp_attachment::{
     ContentStore, Declared, ExternalKey, Limits, Place, Reach, Secrets, Unavailable, parse_configured,
 };
-use jp_config::{Layer, Resolved};
+use jp_config::{Layer, Refresh, Resolved};
 use jp_conversation::Declaration;
 
 use crate::{error::Failure, workspace::Context};
@@ -24,6 +24,8 @@ pub(crate) struct Configured {
     pub(crate) sources: HashMap<Declaration, Declared>,
     /// Files outside the workspace that are declared by what came with it.
     pub(crate) refused: Vec<String>,
+    /// Those whose changes the model is told of.
+    pub(crate) notify: HashSet<Declaration>,
 }
 
 /// Reads the declarations that a configuration makes.
@@ -34,14 +36,18 @@ pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured,
     let is_others = |layer: &&Layer| matches!(layer, Layer::Workspace { .. } | Layer::Conversation);
     let is_persons = !config.contributors("conversation.attachments").iter().any(is_others);
     let mut configured = Configured::default();
-    for declared in &config.config.conversation.attachments {
+    for (index, declared) in config.config.conversation.attachments.iter().enumerate() {
         let value = serde_json::to_value(declared)?;
+        let notifies = declared.refresh() == Refresh::Notify;
         let text = Declaration::from_json(&value)
             .map_err(|reason| Failure::new(format!("conversation.attachments: {reason}")))?;
         let declared = parse_configured(text.as_str(), place).ok();
         let stored =
             declared.as_ref().and_then(|declared| declared.declaration.as_deref()).map(Declaration::new);
         let declaration = stored.unwrap_or_else(|| text.clone());
+        if notifies && (text.names_snapshot() || declaration.names_snapshot()) {
+            return Err(unnoticed(&text, config, index));
+        }
         let reach = declared.as_ref().map(|declared| declared.source.reach(place));
         if reach == Some(Reach::Machine) && !is_persons {
             configured.refused.push(text.to_string());
@@ -49,9 +55,22 @@ pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured,
         }
         let trusted = |declared| Declared { is_trusted: is_persons, ..declared };
         configured.sources.extend(declared.map(|declared| (declaration.clone(), trusted(declared))));
+        configured.notify.extend(notifies.then(|| declaration.clone()));
         configured.declarations.push(declaration);
     }
     Ok(configured)
+}
+
+/// Says that nobody can see whether what a declaration names has changed.
+fn unnoticed(declaration: &Declaration, config: &Resolved, index: usize) -> Failure {
+    let key = "conversation.attachments";
+    let layer = config.contributors(&format!("{key}.{index}")).pop().unwrap_or_else(|| config.origin(key));
+    Failure::new(format!(
+        "failed to read configuration: {key} in {layer}: {declaration} has `refresh = \"notify\"`, but it is attached as a snapshot that can't be compared with where it is from"
+    ))
+    .with_hint(
+        "leave `refresh` out of it, or make it \"manual\"; attach it again when the model is to see a newer version.",
+    )
 }
 
 /// Returns where the person is, as far as paths depend on it.

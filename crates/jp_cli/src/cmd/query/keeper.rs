@@ -62,7 +62,7 @@ impl ContentStore for Keeper<'_> {
 }
 
 /// Returns what identifies a state of a file; nothing does where the system has no inodes to tell of.
-fn state(file: &FileStamp) -> Option<FileState> {
+pub(super) fn state(file: &FileStamp) -> Option<FileState> {
     let mut name = DefaultHasher::new();
     file.path.file_name().hash(&mut name);
     (file.inode != 0).then(|| FileState {

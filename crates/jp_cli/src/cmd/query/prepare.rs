@@ -20,6 +20,7 @@ use super::{
     declarations::{configured, place, resolving},
     keeper::Keeper,
     resolve::{Attachments, Earlier, parse, resolve, stored_forms},
+    stale::notifications,
     tools::Tools,
     trust::{refused, remember},
 };
@@ -85,6 +86,7 @@ pub(super) fn prepare(
         }
         resolve(context, made, explicit, &resolving)
     })?;
+    let stale = notifications(context, &target.stream(), &configured, &attachments, &resolving, &stamps)?;
     if scratch.is_none() {
         remember(context, &declared, &place);
         if let Err(error) = stamps.save() {
@@ -95,6 +97,7 @@ pub(super) fn prepare(
     let excludes = typed.into_iter().filter(Declaration::is_exclude);
     kinds.extend(delta(query, tools, &attachments, &earlier, excludes).map(EventKind::ConfigDelta));
     kinds.push(EventKind::TurnStart);
+    kinds.extend(stale.into_iter().map(EventKind::Notification));
     kinds.push(EventKind::ChatRequest(ChatRequest {
         resources: attachments.snapshots,
         delivered: attachments.delivered,

@@ -25,7 +25,7 @@ pub(super) fn agreed(
     }
     let line = shown(&line.name());
     let question = format!("The workspace or its history attaches the output of `{line}`. Run it?");
-    let terminal = Terminal::open(context).ok_or_else(|| unasked(&line))?;
+    let terminal = Terminal::open(context).ok_or_else(|| nobody_to_ask(&line))?;
     if !terminal.confirm(&question)? {
         context.output.warn(&format!("the output of `{line}` is left out"));
         context.output.hint("`jp attachment rm` detaches it from the conversation.");
@@ -34,6 +34,16 @@ pub(super) fn agreed(
     let declared = Declared { is_trusted: true, ..declared };
     remember(context, std::slice::from_ref(&declared), place);
     Ok(Some(declared))
+}
+
+/// Returns a declaration if it may be resolved again without asking: it stays in the workspace, or the person made it
+/// themself or agreed to it; a program runs with `--yes`, too.
+pub(super) fn unasked(context: &Context<'_>, declared: Declared, place: &Place) -> Option<Declared> {
+    let reach = declared.source.reach(place);
+    let text = declared.declaration.as_deref().unwrap_or(&declared.input);
+    let is_agreed = matters_to_trust(&declared, place) && context.workspace.trust().contains(text);
+    let is_trusted = declared.is_trusted || is_agreed || (reach == Reach::Program && context.global.yes);
+    (is_trusted || reach == Reach::Workspace).then_some(Declared { is_trusted, ..declared })
 }
 
 /// Returns a command line as a question may show it: on one line, with nothing in it that is not seen.
@@ -51,7 +61,7 @@ fn shown(line: &str) -> String {
     }
 }
 
-fn unasked(line: &str) -> Failure {
+fn nobody_to_ask(line: &str) -> Failure {
     let reason = "the workspace or its history asks for it, and there is no terminal to ask you on";
     Failure::new(format!("failed to attach the output of `{line}`: {reason}")).with_hint("`--yes` runs it.")
 }

@@ -1,0 +1,433 @@
+//! What has changed at its source since the conversation got it, of declarations with `refresh = "notify"`.
+
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+    path::PathBuf,
+    thread,
+    time::Duration,
+};
+
+use jp_attachment::{
+    AttachError, ContentStore, Declared, FileStamp, HttpError, Known, Limits, Secrets, Source, Unavailable,
+    canonical_path, parse_stored,
+};
+use jp_conversation::{Declaration, EventKind, Notification, Stream, resolution::notifying};
+use jp_resource::{
+    BlobRef, Checksum, ResourceContent, Snapshot,
+    uri::{PathStyle, file_path, split_fragment},
+};
+use jp_storage::{KnownContent, Stamps};
+use jp_tool::StoredBlock;
+use jp_turn::Builtin;
+
+use super::{advice, declarations::Configured, keeper::state, resolve::Attachments, trust};
+use crate::{
+    cmd::attachment::newest_by_declaration,
+    error::{Failure, chain},
+    workspace::Context,
+};
+
+/// How many changes one message tells of; the next tells of the others.
+const MAX_TOLD: usize = 50;
+/// Of more changes than these the person reads one line for all.
+const MAX_LINES: usize = 3;
+/// How long a page may take: the person waits for an answer, not for the page.
+const MAX_PAGE_TIME: Duration = Duration::from_secs(10);
+/// How many pages and programs are waited for at once.
+const PARALLEL: usize = 8;
+/// In the `_meta` of a block of one of jp's tools: the file it is of, with the checksum of all of it.
+const FILE: &str = "computer.jp/file";
+
+/// Compares what the model is to be told of with its source, and says what there is to tell.
+///
+/// What this message attaches is not looked at. A file whose state is known is not read, nothing is kept, and nobody is
+/// asked: what would need that is left as it is, with a warning.
+pub(super) fn notifications(
+    context: &Context<'_>,
+    stream: &Stream,
+    configured: &Configured,
+    attached: &Attachments,
+    resolving: &jp_attachment::Context<'_>,
+    stamps: &Stamps,
+) -> Result<Vec<Notification>, Failure> {
+    let declared = notifying(stream, &configured.declarations, &configured.notify);
+    let watched = watched(stream, &declared, attached);
+    if watched.is_empty() {
+        return Ok(Vec::new());
+    }
+    let held = held(stream, watched.iter().map(|watched| watched.uri));
+    let largest = held.values().map(|held| held.size).max().unwrap_or_default();
+    let limits = Limits {
+        max_bytes: resolving.limits.max_bytes.max(largest),
+        max_total_bytes: u64::MAX,
+        max_files: usize::MAX,
+    };
+    let looking = jp_attachment::Context {
+        store: &Sums { stamps },
+        limits,
+        secrets: Secrets::Off,
+        cancelled: Some(context.interrupt().flag()),
+        bear_database: context.environment.bear_database.as_deref(),
+        ..*resolving
+    };
+    let (files, others): (Vec<_>, Vec<_>) =
+        watched.into_iter().partition(|watched| watched.uri.starts_with("file:"));
+    let mut found = files_now(context, &files, &looking)?;
+    found.extend(others_now(context, &others, configured, &looking)?);
+    let mut changes = Vec::new();
+    for (uri, now) in found {
+        let held = &held[uri];
+        match now {
+            Now::Unknown(reason) => {
+                let name = held.label(uri);
+                context.output.warn(&format!("it is not known whether {name} has changed: {reason}"));
+            }
+            Now::Gone => changes.extend(held.change(uri, None)),
+            Now::Content(checksum) => changes.extend(held.change(uri, Some(checksum))),
+        }
+    }
+    let more = changes.len().saturating_sub(MAX_TOLD);
+    changes.truncate(MAX_TOLD);
+    tell(context, &changes, &held, more);
+    Ok(changes)
+}
+
+/// A resource whose changes the model is told of, and what delivered it.
+#[derive(Debug, Clone, Copy)]
+struct Watched<'a> {
+    declaration: &'a Declaration,
+    uri: &'a str,
+}
+
+/// Returns what the declarations delivered, but for what is attached anew; each URI once.
+fn watched<'a>(
+    stream: &'a Stream,
+    declared: &'a [Declaration],
+    attached: &'a Attachments,
+) -> Vec<Watched<'a>> {
+    if declared.is_empty() {
+        return Vec::new();
+    }
+    let newest = newest_by_declaration(stream);
+    let mut seen: HashSet<&str> = attached.snapshots.iter().map(|snapshot| snapshot.uri.as_str()).collect();
+    let mut watched = Vec::new();
+    for declaration in declared {
+        let given = newest.get(declaration).into_iter().flatten();
+        let uris = given.map(|(_, snapshot)| snapshot.uri.as_str()).filter(|uri| seen.insert(uri));
+        watched.extend(uris.map(|uri| Watched { declaration, uri }));
+    }
+    watched
+}
+
+/// What the conversation holds of a resource, and what the model knows.
+#[derive(Debug)]
+struct Held<'a> {
+    /// The newest version that it holds.
+    checksum: Checksum,
+    size: u64,
+    name: Option<&'a str>,
+    /// The turn that it came with.
+    turn: usize,
+    /// What the model knows its source to have; nothing where it is gone.
+    known: Option<Checksum>,
+}
+
+impl<'a> Held<'a> {
+    fn of(snapshot: &'a Snapshot, turn: usize) -> Self {
+        let BlobRef { checksum, size, .. } = snapshot.blob_ref();
+        Self { checksum, size, name: snapshot.name.as_deref(), turn, known: Some(checksum) }
+    }
+
+    fn label(&self, uri: &'a str) -> &'a str {
+        self.name.unwrap_or(uri)
+    }
+
+    /// Returns what to tell the model, if it does not know it.
+    fn change(&self, uri: &str, now: Option<Checksum>) -> Option<Notification> {
+        (now != self.known).then(|| Notification {
+            uri: uri.to_owned(),
+            checksum: self.checksum,
+            name: self.name.map(str::to_owned),
+            now,
+        })
+    }
+}
+
+/// Finds what the conversation holds of resources: what was attached, and what jp's own tools returned whole.
+///
+/// What other tools return is of a file, but nobody knows whether it is all of it, and as it is. A file that the model
+/// edited is known to it, though it was not shown all of it.
+fn held<'a>(stream: &'a Stream, uris: impl Iterator<Item = &'a str>) -> HashMap<&'a str, Held<'a>> {
+    let uris: HashSet<&str> = uris.collect();
+    let mut held: HashMap<&str, Held<'_>> = HashMap::new();
+    let mut calls = HashMap::new();
+    let mut turn = 0;
+    for event in stream.events() {
+        match &event.kind {
+            EventKind::ChatRequest(request) => {
+                turn += 1;
+                let resources = request.resources.iter().filter(|one| uris.contains(one.uri.as_str()));
+                held.extend(resources.map(|one| (one.uri.as_str(), Held::of(one, turn))));
+            }
+            EventKind::ToolCallRequest(call) => {
+                _ = calls.insert(call.id.as_str(), call.name.as_str());
+            }
+            EventKind::ToolCallResponse(response) => {
+                let tool = calls.get(response.id.as_str()).copied().unwrap_or_default();
+                for block in &response.content {
+                    take_in(&mut held, tool, block, turn);
+                }
+            }
+            EventKind::Notification(notification) => {
+                if let Some(held) = held.get_mut(notification.uri.as_str()) {
+                    held.known = notification.now;
+                }
+            }
+            _ => {}
+        }
+    }
+    held
+}
+
+fn take_in<'a>(held: &mut HashMap<&'a str, Held<'a>>, tool: &str, block: &'a StoredBlock, turn: usize) {
+    let StoredBlock::Resource { resource, meta } = block else { return };
+    let (uri, fragment) = split_fragment(&resource.uri);
+    let Some(held) = held.get_mut(uri) else { return };
+    let is_own = Builtin::named(tool).is_some() || tool == "refresh_resource";
+    if fragment.is_none() && is_own {
+        *held = Held { name: held.name, ..Held::of(resource, turn) };
+    } else if tool == Builtin::EditFile.name() {
+        let file = meta.as_ref().and_then(|meta| meta.get(FILE)?.get("checksum")?.as_str());
+        held.known = file.and_then(|checksum| checksum.parse().ok()).or(held.known);
+    }
+}
+
+/// What a source has.
+#[derive(Debug)]
+enum Now {
+    Content(Checksum),
+    Gone,
+    /// Why it can't be found out.
+    Unknown(String),
+}
+
+impl Now {
+    /// Tells what is gone from what can't be had now; an interruption ends the command.
+    fn of_error(error: AttachError) -> Result<Self, Failure> {
+        let is_gone = match &error {
+            AttachError::Missing { .. } => true,
+            AttachError::Http { source, .. } => {
+                matches!(&**source, HttpError::Status { status, .. } if status.starts_with("404") || status.starts_with("410"))
+            }
+            _ => false,
+        };
+        match error {
+            AttachError::Interrupted => Err(advice::failure(error)),
+            _ if is_gone => Ok(Self::Gone),
+            error => Ok(Self::Unknown(format!("failed to {}", chain(&error)))),
+        }
+    }
+}
+
+/// Looks at files, each by its own name: whatever a directory has beside them was never attached.
+fn files_now<'a>(
+    context: &Context<'_>,
+    files: &[Watched<'a>],
+    looking: &jp_attachment::Context<'_>,
+) -> Result<Vec<(&'a str, Now)>, Failure> {
+    let mut found = Vec::new();
+    let mut there = Vec::new();
+    for file in files {
+        match located(file.uri) {
+            Ok(path) if path.is_dir() => found.push((file.uri, Now::Gone)),
+            Ok(path) if !path.starts_with(&looking.place.root) => trust::refused(context, file.uri),
+            Ok(path) => there.push((file.uri, named(file.uri, path))),
+            Err(error) if is_absence(&error) => found.push((file.uri, Now::Gone)),
+            Err(error) => found.push((file.uri, Now::Unknown(error.to_string()))),
+        }
+    }
+    let declared: Vec<_> = there.iter().map(|(_, declared)| declared.clone()).collect();
+    if declared.is_empty() {
+        return Ok(found);
+    }
+    let skipping = jp_attachment::Context { unavailable: Unavailable::Skip, ..*looking };
+    let resolved = jp_attachment::resolve(&declared, &skipping).map_err(advice::failure)?;
+    let given = resolved.delivered.iter().filter_map(|delivered| {
+        let resource = resolved.resources.get(*delivered.resources.first()?)?;
+        Some((delivered.declaration.as_str(), resource.content.checksum))
+    });
+    let given: HashMap<&str, Checksum> = given.collect();
+    for (uri, declared) in there {
+        let now = match given.get(uri) {
+            Some(checksum) => Now::Content(*checksum),
+            None => why_not(declared, looking)?,
+        };
+        found.push((uri, now));
+    }
+    Ok(found)
+}
+
+/// Says why a file was skipped.
+fn why_not(declared: Declared, looking: &jp_attachment::Context<'_>) -> Result<Now, Failure> {
+    let failing = jp_attachment::Context { unavailable: Unavailable::Fail, ..*looking };
+    match jp_attachment::resolve(&[declared], &failing) {
+        Ok(resolved) => {
+            Ok(resolved.resources.first().map_or(Now::Gone, |one| Now::Content(one.content.checksum)))
+        }
+        Err(error) => Now::of_error(error),
+    }
+}
+
+/// Returns where a file is, links resolved.
+fn located(uri: &str) -> io::Result<PathBuf> {
+    let path = file_path(uri, PathStyle::native()).map_err(io::Error::other)?;
+    canonical_path(&PathBuf::from(path))
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Names a file outright, for itself alone.
+fn named(uri: &str, path: PathBuf) -> Declared {
+    let source = Source::Path(path);
+    Declared {
+        input: uri.to_owned(),
+        declaration: Some(uri.to_owned()),
+        source,
+        is_trusted: true,
+        link_out: None,
+    }
+}
+
+/// Resolves what is no file, each declaration once, several at a time.
+fn others_now<'a>(
+    context: &Context<'_>,
+    others: &[Watched<'a>],
+    configured: &Configured,
+    looking: &jp_attachment::Context<'_>,
+) -> Result<Vec<(&'a str, Now)>, Failure> {
+    let mut wanted: Vec<(Declared, Vec<&'a str>)> = Vec::new();
+    for group in others.chunk_by(|one, next| one.declaration == next.declaration) {
+        let uris = group.iter().map(|watched| watched.uri).collect();
+        let declared = may_be_resolved(context, group[0].declaration, configured, looking);
+        wanted.extend(declared.map(|declared| (declared, uris)));
+    }
+    let mut found = Vec::new();
+    for some in wanted.chunks(PARALLEL) {
+        let results = thread::scope(|scope| {
+            let running: Vec<_> =
+                some.iter().map(|(declared, _)| scope.spawn(|| resolved_now(declared, looking))).collect();
+            let join = |running: thread::ScopedJoinHandle<'_, _>| {
+                running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            running.into_iter().map(join).collect::<Vec<_>>()
+        });
+        for ((_, uris), result) in some.iter().zip(results) {
+            match result {
+                Ok(given) => found.extend(uris.iter().map(|uri| {
+                    (*uri, given.get(*uri).map_or(Now::Gone, |checksum| Now::Content(*checksum)))
+                })),
+                // One declaration, one warning: all of it failed.
+                Err(error) => match Now::of_error(error)? {
+                    Now::Unknown(reason) => {
+                        found.extend(uris.first().map(|uri| (*uri, Now::Unknown(reason))))
+                    }
+                    _ => found.extend(uris.iter().map(|uri| (*uri, Now::Gone))),
+                },
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Returns what a declaration stands for, where nobody needs to be asked; says so where somebody would.
+fn may_be_resolved(
+    context: &Context<'_>,
+    declaration: &Declaration,
+    configured: &Configured,
+    looking: &jp_attachment::Context<'_>,
+) -> Option<Declared> {
+    let not_checked = |reason: &str| {
+        context.output.warn(&format!("it is not known whether {declaration} has changed: {reason}"));
+        None
+    };
+    let declared = match configured.sources.get(declaration) {
+        Some(declared) => Ok(declared.clone()),
+        None => parse_stored(declaration.as_str(), looking.place),
+    };
+    match declared {
+        Err(error) => not_checked(&format!("failed to {}", chain(&error))),
+        Ok(declared) => trust::unasked(context, declared, looking.place).or_else(|| {
+            not_checked("it came with the workspace or its history, and you have not attached it yourself");
+            context.output.hint("attach it once with --attach, or declare it in ~/.config/jp/config.toml.");
+            None
+        }),
+    }
+}
+
+fn resolved_now(
+    declared: &Declared,
+    looking: &jp_attachment::Context<'_>,
+) -> Result<HashMap<String, Checksum>, AttachError> {
+    let timeout = match &declared.source {
+        Source::Http { .. } => looking.timeout.min(MAX_PAGE_TIME),
+        _ => looking.timeout,
+    };
+    let looking = jp_attachment::Context { unavailable: Unavailable::Fail, timeout, ..*looking };
+    let resolved = jp_attachment::resolve(std::slice::from_ref(declared), &looking)?;
+    Ok(resolved.resources.into_iter().map(|resource| (resource.uri, resource.content.checksum)).collect())
+}
+
+/// Tells the person what the model is told.
+fn tell(context: &Context<'_>, changes: &[Notification], held: &HashMap<&str, Held<'_>>, more: usize) {
+    let name = |change: &Notification| change.name.clone().unwrap_or_else(|| change.uri.clone());
+    if changes.len() > MAX_LINES {
+        let first: Vec<_> = changes.iter().take(MAX_LINES).map(name).collect();
+        let (count, first) = (changes.len(), first.join(", "));
+        context
+            .output
+            .status(&format!("{count} attached resources have changed ({first}, …); the model is told."));
+    } else {
+        for change in changes {
+            let (name, turn) = (name(change), held[change.uri.as_str()].turn);
+            let what = match change.now {
+                None => "is gone".to_owned(),
+                Some(now) if now == change.checksum => format!("is again as in turn {turn}"),
+                Some(_) => format!("has changed since turn {turn}"),
+            };
+            context.output.status(&format!("{name} {what}; the model is told."));
+        }
+    }
+    if more > 0 {
+        context.output.status(&format!(
+            "{more} more have changed; a message tells of at most {MAX_TOLD}, and the next ones tell of those."
+        ));
+    }
+}
+
+/// Keeps checksums and no content.
+struct Sums<'a> {
+    stamps: &'a Stamps,
+}
+
+impl ContentStore for Sums<'_> {
+    fn known(&self, file: &FileStamp) -> Option<Known> {
+        let known = self.stamps.find(&state(file)?)?;
+        Some(Known { blob: known.blob, mime_type: known.mime_type? })
+    }
+
+    fn keep(
+        &self,
+        content: &ResourceContent,
+        mime_type: &str,
+        file: Option<&FileStamp>,
+    ) -> Result<BlobRef, Box<dyn std::error::Error + Send + Sync>> {
+        let blob = content.blob_ref();
+        if let Some(state) = file.and_then(state) {
+            self.stamps.remember(state, KnownContent { blob, mime_type: Some(mime_type.to_owned()) });
+        }
+        Ok(blob)
+    }
+}

@@ -1,0 +1,322 @@
+//! What the model is told of attached sources that have changed (`refresh = "notify"`).
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    sync::{Arc, Mutex},
+};
+
+use jp_llm::testing::{Reply, Server};
+use jp_resource::Checksum;
+use serde_json::{Value, json};
+use support::{Run, Sandbox, answer, answering, calling, last_message, last_request, playing};
+
+const USER: &str = "~/.config/jp/config.toml";
+
+/// Declares files in the workspace's configuration; the model is told when they change.
+fn watching(server: &Server, paths: &[&str]) -> Sandbox {
+    let sandbox = Sandbox::new().with_server(server);
+    let table = |path: &&str| format!("{{ type = 'file', path = '{path}', refresh = 'notify' }}");
+    declare(&sandbox, &paths.iter().map(table).collect::<Vec<_>>().join(", "));
+    sandbox
+}
+
+fn declare(sandbox: &Sandbox, tables: &str) {
+    let path = sandbox.path(".jp/config.toml");
+    let before = fs::read_to_string(&path).unwrap();
+    fs::write(path, format!("{before}\n[conversation]\nattachments = [{tables}]\n")).unwrap();
+}
+
+fn asked(sandbox: &Sandbox, words: &str) -> Run {
+    sandbox.jp(&["q", words]).succeeded()
+}
+
+fn notifications(sandbox: &Sandbox) -> Vec<Value> {
+    sandbox.events().into_iter().filter(|event| event["type"] == "notification").collect()
+}
+
+/// Returns the URI that a model is shown of a file.
+fn uri(sandbox: &Sandbox, name: &str) -> String {
+    format!("file://{}/{name}", support::shown(&sandbox.root))
+}
+
+#[test]
+fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said() {
+    let server = answering("Yes.");
+    let sandbox = watching(&server, &["README.md"]);
+    sandbox.write("README.md", "a");
+    asked(&sandbox, "one");
+    asked(&sandbox, "two");
+    assert_eq!(last_message(&server), "two");
+
+    sandbox.write("README.md", "b");
+    let run = asked(&sandbox, "three");
+    assert!(run.stderr.contains("README.md has changed since turn 1; the model is told."), "{}", run.stderr);
+    let told = last_message(&server);
+    assert_eq!(
+        told,
+        format!(
+            "three\n\nNote by jp: README.md ({}) has changed since it was attached in turn 1. Its current content can be had with refresh_resource.",
+            uri(&sandbox, "README.md")
+        )
+    );
+    let kinds: Vec<_> = sandbox.events().iter().map(|event| event["type"].clone()).collect();
+    let place = kinds.iter().position(|kind| kind == "notification").unwrap();
+    assert_eq!((&kinds[place - 1], &kinds[place + 1]), (&json!("turn_start"), &json!("chat_request")));
+    let event = &notifications(&sandbox)[0];
+    assert_eq!(event["uri"], "workspace:///README.md");
+    assert_eq!(event["checksum"], json!(Checksum::of(b"a")));
+    assert_eq!(event["now"], json!(Checksum::of(b"b")));
+
+    let run = asked(&sandbox, "four");
+    assert_eq!(last_message(&server), "four");
+    assert!(!run.stderr.contains("the model is told"), "{}", run.stderr);
+    let history = last_request(&server)["messages"].clone();
+    assert!(history.as_array().unwrap().iter().any(|message| message["content"] == json!(told)), "{history}");
+
+    sandbox.write("README.md", "a");
+    let run = asked(&sandbox, "five");
+    assert!(last_message(&server).contains("is again as it was when it was attached in turn 1."));
+    assert!(run.stderr.contains("README.md is again as in turn 1"), "{}", run.stderr);
+
+    fs::remove_file(sandbox.path("README.md")).unwrap();
+    let run = asked(&sandbox, "six");
+    assert!(last_message(&server).contains("is gone from its source"), "{}", last_message(&server));
+    assert!(run.stderr.contains("README.md is gone; the model is told."), "{}", run.stderr);
+    assert_eq!(notifications(&sandbox)[2]["now"], Value::Null);
+    asked(&sandbox, "seven");
+    assert_eq!(last_message(&server), "seven");
+}
+
+#[test]
+fn nothing_is_told_without_the_setting() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    declare(&sandbox, "'file:a.txt', { type = 'file', path = 'b.txt', refresh = 'manual' }");
+    sandbox.write("a.txt", "a");
+    sandbox.write("b.txt", "b");
+    asked(&sandbox, "one");
+    sandbox.write("a.txt", "a2");
+    sandbox.write("b.txt", "b2");
+    asked(&sandbox, "two");
+    assert_eq!(last_message(&server), "two");
+}
+
+#[test]
+fn file_that_the_message_attaches_anew_is_not_told_of() {
+    let server = answering("Yes.");
+    let sandbox = watching(&server, &["README.md"]);
+    sandbox.write("README.md", "a");
+    asked(&sandbox, "one");
+    sandbox.write("README.md", "b");
+    sandbox.jp(&["q", "-a", "README.md", "two"]).succeeded();
+    assert!(!last_message(&server).contains("Note by jp"), "{}", last_message(&server));
+    sandbox.write("README.md", "c");
+    asked(&sandbox, "three");
+    assert!(last_message(&server).contains("attached in turn 2."), "{}", last_message(&server));
+}
+
+#[test]
+fn message_that_is_sent_again_is_the_same() {
+    let refused = Reply::json(400, r#"{"error":{"message":"no"}}"#);
+    let server = playing(vec![answer("Yes."), refused, answer("Yes.")]);
+    let sandbox = watching(&server, &["README.md"]);
+    sandbox.write("README.md", "a");
+    asked(&sandbox, "one");
+    assert_ne!(sandbox.jp(&["q", "two"]).code, 0);
+    sandbox.write("README.md", "b");
+    sandbox.jp(&["q"]).succeeded();
+    assert_eq!(last_message(&server), "two");
+    assert_eq!(notifications(&sandbox), Vec::<Value>::new());
+}
+
+#[test]
+fn directory_tells_of_its_files_and_of_many_not_all_at_once() {
+    let server = answering("Yes.");
+    let sandbox = watching(&server, &["src/"]);
+    let name = |index: usize| format!("src/{index:02}.txt");
+    (0..53).for_each(|index| _ = sandbox.write(&name(index), "a"));
+    asked(&sandbox, "one");
+    (0..52).for_each(|index| _ = sandbox.write(&name(index), "b"));
+    sandbox.write("src/new.txt", "never attached");
+    let run = asked(&sandbox, "two");
+    let told = |message: String| message.lines().filter(|line| line.starts_with("Note by jp")).count();
+    assert_eq!(told(last_message(&server)), 50);
+    assert!(run.stderr.contains("50 attached resources have changed (src/00.txt, "), "{}", run.stderr);
+    assert!(run.stderr.contains("2 more have changed"), "{}", run.stderr);
+    asked(&sandbox, "three");
+    assert_eq!(told(last_message(&server)), 2);
+    asked(&sandbox, "four");
+    assert_eq!(last_message(&server), "four");
+}
+
+#[test]
+fn file_whose_state_is_known_is_not_read() {
+    let server = answering("Yes.");
+    let sandbox = watching(&server, &["README.md"]);
+    sandbox.write("README.md", "a");
+    asked(&sandbox, "one");
+    let (own, others) = (Checksum::of(b"a").to_string(), Checksum::of(b"what was never there").to_string());
+    let cache = || sandbox.files("../../.cache").into_iter().find(|path| path.ends_with("checksums"));
+    let known = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text.contains(&own));
+    // A file is remembered once it has not been written to for a moment.
+    let cache = (0..100).find_map(|_| {
+        asked(&sandbox, "again");
+        cache().filter(|path| known(path))
+    });
+    let cache = cache.expect("the state of a file is remembered");
+    assert!(notifications(&sandbox).is_empty());
+    let text = fs::read_to_string(&cache).unwrap();
+    fs::write(&cache, text.replace(&own, &others)).unwrap();
+    asked(&sandbox, "two");
+    assert_eq!(notifications(&sandbox)[0]["now"], json!(others), "what the cache says is believed");
+}
+
+#[test]
+fn what_the_model_changed_or_read_itself_it_is_not_told() {
+    let edit = json!({"path": "a.txt", "old": "one", "new": "two"});
+    let server = playing(vec![
+        answer("Yes."),
+        calling(&[("edit_file", edit)]),
+        answer("Done."),
+        answer("Yes."),
+        calling(&[("read_file", json!({"path": "b.txt"}))]),
+        answer("Done."),
+        answer("Yes."),
+    ]);
+    let sandbox = watching(&server, &["a.txt", "b.txt"]);
+    sandbox.write(USER, "conversation.tools.edit_file = { enable = true, run = 'unattended' }");
+    sandbox.write("a.txt", "one\n");
+    sandbox.write("b.txt", "one\n");
+    asked(&sandbox, "one");
+    asked(&sandbox, "edit it");
+    assert_eq!(fs::read_to_string(sandbox.path("a.txt")).unwrap(), "two\n");
+    sandbox.write("b.txt", "two\n");
+    asked(&sandbox, "three");
+    let message = last_message(&server);
+    assert!(!message.contains("a.txt") && message.contains("b.txt"), "{message}");
+
+    asked(&sandbox, "read it");
+    sandbox.write("b.txt", "three\n");
+    asked(&sandbox, "five");
+    let message = last_message(&server);
+    assert!(message.contains("has changed since it was read in turn 4."), "{message}");
+}
+
+#[test]
+fn what_names_a_snapshot_is_refused_by_name_and_file() {
+    let server = answering("Yes.");
+    for table in [
+        "{ type = 'file', path = '~/outside.txt', refresh = 'notify' }",
+        "{ type = 'external', path = '00/notes.md', refresh = 'notify' }",
+        "{ type = 'clip', path = '', refresh = 'notify' }",
+        "{ type = 'stdin', path = '', refresh = 'notify' }",
+    ] {
+        let sandbox = Sandbox::new().with_server(&server);
+        sandbox.write("~/outside.txt", "x");
+        sandbox.write(USER, format!("conversation.attachments = ['file:a.txt', {table}]"));
+        sandbox.write("a.txt", "a");
+        let hint = "leave `refresh` out of it";
+        let run = sandbox.jp(&["q", "one"]).failed(1, &["refresh = \"notify\"", "config.toml", hint]);
+        let (scheme, name) = (table.split('\'').nth(1).unwrap(), table.split('\'').nth(3).unwrap());
+        assert!(run.stderr.contains(scheme) && run.stderr.contains(name), "{table}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn program_runs_only_with_the_persons_word_and_its_new_output_is_told() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let table = r#"{ type = "cmd", path = "sh", params = { arg = ["-c", "echo >> runs; cat state"] }, refresh = "notify" }"#;
+    declare(&sandbox, table);
+    let runs = || fs::read_to_string(sandbox.path("runs")).unwrap().len();
+    sandbox.write("state", "a");
+    sandbox.jp(&["q", "--new", "--yes", "one"]).succeeded();
+    sandbox.write("state", "b");
+    let run = asked(&sandbox, "two");
+    assert_eq!((runs(), last_message(&server)), (1, "two".to_owned()));
+    assert_eq!(run.stderr.matches("it is not known whether").count(), 1, "{}", run.stderr);
+    assert!(run.stderr.contains("you have not attached it yourself"), "{}", run.stderr);
+
+    sandbox.jp(&["q", "--yes", "three"]).succeeded();
+    assert_eq!(runs(), 2);
+    assert!(last_message(&server).contains("has changed since it was attached in turn 1."));
+
+    fs::remove_file(sandbox.path(".jp/config.toml")).unwrap();
+    let sandbox = sandbox.with_server(&server);
+    sandbox.write(USER, format!("conversation.attachments = [{table}]"));
+    sandbox.write("state", "c");
+    asked(&sandbox, "four");
+    assert!(last_message(&server).contains("has changed since"), "it is in the person's own file");
+}
+
+#[test]
+fn page_is_compared_and_one_that_cannot_be_had_is_a_warning() {
+    let server = answering("Yes.");
+    let page = Arc::new(Mutex::new(Reply::with_headers(200, "content-type: text/plain\r\n", "a")));
+    let shown = Arc::clone(&page);
+    let site = Server::scripted(move |_, _| shown.lock().unwrap().clone());
+    let sandbox = Sandbox::new().with_server(&server);
+    let host = site.url().strip_prefix("http://").unwrap();
+    let table = format!("{{ type = 'http', path = '{host}/doc', refresh = 'notify' }}");
+    sandbox.write(USER, format!("conversation.attachments = [{table}]"));
+    let shows = |reply: Reply| *page.lock().unwrap() = reply;
+    asked(&sandbox, "one");
+    asked(&sandbox, "two");
+    assert_eq!((site.received().len(), last_message(&server)), (2, "two".to_owned()));
+
+    shows(Reply::with_headers(200, "content-type: text/plain\r\n", "b"));
+    asked(&sandbox, "three");
+    assert!(last_message(&server).contains("/doc has changed since"), "{}", last_message(&server));
+
+    shows(Reply::json(503, "{}"));
+    let run = asked(&sandbox, "four");
+    assert_eq!(last_message(&server), "four");
+    assert!(run.stderr.contains("it is not known whether") && run.stderr.contains("503"), "{}", run.stderr);
+
+    shows(Reply::json(404, "{}"));
+    asked(&sandbox, "five");
+    assert!(last_message(&server).contains("is gone from its source"), "{}", last_message(&server));
+}
+
+#[test]
+fn clone_at_another_path_tells_of_files_and_fetches_and_runs_nothing() {
+    let server = answering("Yes.");
+    let site = Server::new(vec![Reply::with_headers(200, "content-type: text/plain\r\n", "a")]);
+    let sandbox = watching(&server, &["README.md"]);
+    sandbox.write("README.md", "a");
+    let page = format!("{}/doc", site.url());
+    let program = "cmd:sh -c 'echo >> ../runs'";
+    sandbox.jp(&["q", "--new", "-a", &page, "-a", program, "one"]).succeeded();
+    // A history may say so as well.
+    let events = sandbox.conversation().join("events.json");
+    let url = page.strip_prefix("http://").unwrap();
+    let text = fs::read_to_string(&events).unwrap();
+    let table = json!({"type": "http", "path": url, "refresh": "notify"});
+    let cmd = json!({"type": "cmd", "path": "sh", "params": {"arg": ["-c", "echo >> ../runs"]}, "refresh": "notify"});
+    let delta = json!({
+        "timestamp": "2026-11-21T12:00:00Z",
+        "type": "config_delta",
+        "delta": {"conversation": {"attachments": {"add": [table, cmd]}}},
+    });
+    fs::write(&events, format!("[\n{delta},\n{}", text.trim_start().strip_prefix('[').unwrap())).unwrap();
+
+    let other = Sandbox::new();
+    let copied = Command::new("cp").arg("-R").arg(sandbox.path(".")).arg(other.path("clone")).status();
+    assert!(copied.unwrap().success());
+    let clone = Sandbox { root: other.path("clone"), home: other.home.clone(), directory: other.directory };
+    fs::remove_dir_all(sandbox.root.clone()).unwrap();
+    clone.write("README.md", "b");
+    let runs = clone.path("../runs");
+    let run = asked(&clone, "two");
+    let message = last_message(&server);
+    assert!(message.contains(&format!("README.md ({}) has changed", uri(&clone, "README.md"))), "{message}");
+    assert_eq!(site.received().len(), 1, "nobody said that it may be fetched here");
+    assert!(!runs.exists(), "nobody said that it may run here");
+    assert_eq!(run.stderr.matches("it is not known whether").count(), 2, "{}", run.stderr);
+}

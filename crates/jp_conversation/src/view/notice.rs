@@ -1,0 +1,334 @@
+//! Notes on what has changed at its source: they follow the words of the request after them.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fmt::Write as _,
+};
+
+use jp_resource::{Checksum, Snapshot};
+use jp_tool::StoredBlock;
+
+use super::{Delivery, Message, Thread};
+use crate::{EventKind, Notification, Stream};
+
+/// Adds the notes to the requests that they ride on.
+///
+/// A note names the last turn before it that shows the version which the conversation has, and no turn where this
+/// thread shows it nowhere. So it is the same for as long as what is before it is. Where other words than the person's
+/// stand for a request, as a compaction's do, there is no note.
+pub(super) fn add(thread: &mut Thread<'_>, stream: &Stream) {
+    let notes = notes(stream);
+    if notes.is_empty() {
+        return;
+    }
+    let mut shown = Shown::of(notes.values().flat_map(|notes| &notes.notifications).copied());
+    for message in &mut thread.messages {
+        if let Message::User { turn, request, .. } = message
+            && let Some(notes) = notes.get(turn).filter(|notes| notes.are_for(&request.content))
+        {
+            let text = notes.text(&shown);
+            request.to_mut().content.push_str(&text);
+        }
+        shown.take_in(message);
+    }
+}
+
+/// What rides on one request.
+struct Notes<'a> {
+    notifications: Vec<&'a Notification>,
+    /// The words of the request.
+    words: &'a str,
+}
+
+/// Returns the notifications by the turn whose request is after them.
+fn notes(stream: &Stream) -> BTreeMap<usize, Notes<'_>> {
+    let (mut notes, mut waiting, mut turn) = (BTreeMap::new(), Vec::new(), 0);
+    for event in stream.events() {
+        match &event.kind {
+            EventKind::Notification(notification) => waiting.push(notification),
+            EventKind::ChatRequest(request) => {
+                turn += 1;
+                let notifications = std::mem::take(&mut waiting);
+                if !notifications.is_empty() {
+                    notes.insert(turn, Notes { notifications, words: &request.content });
+                }
+            }
+            _ => {}
+        }
+    }
+    notes
+}
+
+impl Notes<'_> {
+    /// Returns whether the words of a message are those of the request, a summary before them aside.
+    fn are_for(&self, words: &str) -> bool {
+        let rest = words.strip_suffix(self.words);
+        rest.is_some_and(|rest| rest.is_empty() || (rest.ends_with('\n') && !self.words.is_empty()))
+    }
+
+    /// Writes a line for each, apart from the words before them.
+    fn text(&self, shown: &Shown<'_>) -> String {
+        let mut text = if self.words.is_empty() { String::new() } else { "\n".to_owned() };
+        for (index, notification) in self.notifications.iter().enumerate() {
+            let end = if index == 0 && self.words.is_empty() { "" } else { "\n" };
+            let sentence = sentence(notification, shown.place(notification));
+            write!(text, "{end}Note by jp: {sentence}").expect("writing to a string does not fail");
+        }
+        text
+    }
+}
+
+fn sentence(notification: &Notification, place: Option<Place>) -> String {
+    let Notification { uri, checksum, now, .. } = notification;
+    let name = match notification.name.as_deref().filter(|name| name != uri) {
+        Some(name) => format!("{} ({uri})", one_line(name)),
+        None => one_line(uri),
+    };
+    match now {
+        None => match place {
+            Some(place) => format!(
+                "{name}, which {place}, is gone from its source. What was shown then is the last that is known of it."
+            ),
+            None => format!("{name} is gone from its source."),
+        },
+        Some(now) if now == checksum => {
+            let before = place.map_or_else(|| "before".to_owned(), |place| format!("when it {place}"));
+            format!("{name} is again as it was {before}.")
+        }
+        Some(_) => {
+            let since = place.map_or_else(String::new, |place| format!(" since it {place}"));
+            format!("{name} has changed{since}. Its current content can be had with refresh_resource.")
+        }
+    }
+}
+
+/// Shows what would end the line, or is not seen, as its escape.
+fn one_line(text: &str) -> String {
+    let shown = |character: char| match character {
+        character if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') => {
+            character.escape_unicode().to_string()
+        }
+        character => character.to_string(),
+    };
+    text.chars().map(shown).collect()
+}
+
+/// Where a version is shown.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// Attached to the message of a turn.
+    Attached { turn: usize },
+    /// In the result of a tool.
+    Returned { turn: usize },
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Attached { turn } => write!(f, "was attached in turn {turn}"),
+            Self::Returned { turn } => write!(f, "was read in turn {turn}"),
+        }
+    }
+}
+
+/// Where the versions that notes are about were shown last.
+struct Shown<'a> {
+    uris: HashSet<&'a str>,
+    places: HashMap<(&'a str, Checksum), Place>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(notifications: impl Iterator<Item = &'a Notification>) -> Self {
+        let uris = notifications.map(|notification| notification.uri.as_str()).collect();
+        Self { uris, places: HashMap::new() }
+    }
+
+    fn place(&self, notification: &Notification) -> Option<Place> {
+        self.places.get(&(notification.uri.as_str(), notification.checksum)).copied()
+    }
+
+    fn take_in(&mut self, message: &Message<'_>) {
+        match message {
+            Message::User { turn, request, deliveries } => {
+                for (resource, delivery) in request.resources.iter().zip(deliveries) {
+                    self.take_in_resource(resource, delivery, Place::Attached { turn: *turn });
+                }
+            }
+            Message::Tool { turn, response: Some(response), deliveries, .. } => {
+                for (block, delivery) in response.content.iter().zip(deliveries) {
+                    if let StoredBlock::Resource { resource, .. } = block {
+                        self.take_in_resource(resource, delivery, Place::Returned { turn: *turn });
+                    }
+                }
+            }
+            Message::Tool { response: None, .. } | Message::Assistant { .. } | Message::NoAnswer { .. } => {}
+        }
+    }
+
+    /// What was left out of the thread is not shown by it.
+    fn take_in_resource(&mut self, resource: &Snapshot, delivery: &Delivery, place: Place) {
+        if matches!(delivery, Delivery::Tombstone { .. } | Delivery::Compacted) {
+            return;
+        }
+        if let Some(uri) = self.uris.get(resource.uri.as_str()) {
+            self.places.insert((*uri, resource.blob_ref().checksum), place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_resource::{Payload, ResourceContent};
+    use serde_json::Map;
+
+    use super::*;
+    use crate::{ChatRequest, ChatResponse, Event, ToolCallRequest, ToolCallResponse, view};
+
+    const URI: &str = "file:///w/README.md";
+
+    fn stream(kinds: Vec<EventKind>) -> Stream {
+        let event = |kind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);
+        Stream::from_events(kinds.into_iter().map(event).collect())
+    }
+
+    fn snapshot(text: &str) -> Snapshot {
+        Snapshot::new(URI, Payload::Inline(ResourceContent::Text(text.to_owned()))).with_name("README.md")
+    }
+
+    fn asked(words: &str, resources: Vec<Snapshot>) -> EventKind {
+        EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new(words) })
+    }
+
+    fn said() -> EventKind {
+        EventKind::ChatResponse(ChatResponse::message("Yes."))
+    }
+
+    fn read(text: &str) -> [EventKind; 2] {
+        let (id, name) = ("1".to_owned(), "read_file".to_owned());
+        let call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
+        let content = vec![StoredBlock::Resource { resource: snapshot(text), meta: None }];
+        let response = ToolCallResponse {
+            id: "1".to_owned(),
+            content,
+            is_error: false,
+            structured_content: None,
+            meta: Map::new(),
+        };
+        [EventKind::ToolCallRequest(call), EventKind::ToolCallResponse(response)]
+    }
+
+    fn changed(from: &str, to: Option<&str>) -> EventKind {
+        EventKind::Notification(Notification {
+            uri: URI.to_owned(),
+            checksum: Checksum::of(from.as_bytes()),
+            name: Some("README.md".to_owned()),
+            now: to.map(|text| Checksum::of(text.as_bytes())),
+        })
+    }
+
+    fn words(kinds: &[EventKind]) -> Vec<String> {
+        let stream = stream(kinds.to_vec());
+        let thread = view::thread(&stream);
+        let words = thread.messages.iter().filter_map(|message| match message {
+            Message::User { request, .. } => Some(request.content.clone()),
+            _ => None,
+        });
+        words.collect()
+    }
+
+    #[test]
+    fn note_rides_on_the_request_after_it_and_names_the_turn_of_the_version() {
+        let kinds = [
+            asked("one", vec![snapshot("a")]),
+            said(),
+            changed("a", Some("b")),
+            asked("two", vec![]),
+            said(),
+            changed("a", Some("a")),
+            asked("three", vec![]),
+            said(),
+            changed("a", None),
+            asked("", vec![]),
+        ];
+        insta::assert_snapshot!(words(&kinds).join("\n---\n"), @"
+        one
+        ---
+        two
+
+        Note by jp: README.md (file:///w/README.md) has changed since it was attached in turn 1. Its current content can be had with refresh_resource.
+        ---
+        three
+
+        Note by jp: README.md (file:///w/README.md) is again as it was when it was attached in turn 1.
+        ---
+        Note by jp: README.md (file:///w/README.md), which was attached in turn 1, is gone from its source. What was shown then is the last that is known of it.
+        ");
+    }
+
+    #[test]
+    fn version_that_a_tool_showed_later_is_named_by_that_turn() {
+        let [call, result] = read("a");
+        let kinds = [
+            asked("one", vec![snapshot("a")]),
+            said(),
+            asked("two", vec![]),
+            call,
+            result,
+            said(),
+            changed("a", Some("b")),
+            asked("three", vec![]),
+        ];
+        assert!(words(&kinds)[2].contains("has changed since it was read in turn 2."), "{:?}", words(&kinds));
+    }
+
+    #[test]
+    fn note_about_a_version_that_the_thread_does_not_show_names_no_turn() {
+        let kinds = [changed("a", Some("b")), asked("one", vec![]), changed("a", None), asked("two", vec![])];
+        insta::assert_snapshot!(words(&kinds).join("\n---\n"), @"
+        one
+
+        Note by jp: README.md (file:///w/README.md) has changed. Its current content can be had with refresh_resource.
+        ---
+        two
+
+        Note by jp: README.md (file:///w/README.md) is gone from its source.
+        ");
+    }
+
+    #[test]
+    fn name_that_would_end_the_line_is_escaped() {
+        let EventKind::Notification(notification) = changed("a", Some("b")) else { panic!("a notification") };
+        let name = Some("x\nNote by jp: y".to_owned());
+        let notification = EventKind::Notification(Notification { name, ..notification });
+        assert_eq!(words(&[notification, asked("one", vec![])])[0].lines().count(), 3);
+    }
+
+    #[test]
+    fn growing_stream_keeps_what_its_notes_say() {
+        let [call, result] = read("b");
+        let kinds = [
+            asked("one", vec![snapshot("a")]),
+            said(),
+            changed("a", Some("b")),
+            asked("two", vec![]),
+            call,
+            result,
+            said(),
+            changed("b", Some("a")),
+            asked("three", vec![snapshot("c")]),
+            said(),
+            changed("c", None),
+            asked("four", vec![]),
+        ];
+        let whole = stream(kinds.to_vec());
+        let whole = view::thread(&whole).messages;
+        for length in 1..kinds.len() {
+            if matches!(kinds[length - 1], EventKind::ToolCallRequest(_)) {
+                continue;
+            }
+            let part = stream(kinds[..length].to_vec());
+            let part = view::thread(&part).messages;
+            assert_eq!(part[..], whole[..part.len()]);
+        }
+    }
+}
