@@ -96,7 +96,7 @@ pub(crate) struct Init {
     pub(crate) directory: Option<PathBuf>,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct Query {
     /// The message; piped stdin goes before it. Without either, an unanswered message is sent again
     pub(crate) words: Vec<String>,
@@ -225,12 +225,17 @@ pub(crate) enum Conversation {
     },
     /// Write a conversation as text
     Print {
-        /// The conversation; the current one if none is named
-        id: Option<String>,
+        #[command(flatten)]
+        conversation: Named,
         /// These turns only: N, A..B, A.. or ..B
         #[arg(long, value_name = "A..B")]
         turn: Option<String>,
+        /// Write what a model would get of it now, with references, diffs and what a compaction leaves out
+        #[arg(long)]
+        as_sent: bool,
     },
+    /// Shorten older turns from the next message on; the history stays as it is
+    Compact(Compact),
     /// Make a conversation the current one
     Use {
         /// The conversation
@@ -253,6 +258,50 @@ pub(crate) enum Conversation {
         #[arg(required = true)]
         ids: Vec<String>,
     },
+}
+
+/// Which conversation, with or without `--id` before it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Named {
+    /// The conversation; the current one if none is named
+    #[arg(value_name = "ID", conflicts_with = "id")]
+    place: Option<String>,
+    /// The conversation
+    #[arg(short, long, value_name = "ID")]
+    id: Option<String>,
+}
+
+impl Named {
+    pub(crate) fn id(&self) -> Option<&str> {
+        self.place.as_deref().or(self.id.as_deref())
+    }
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Compact {
+    #[command(flatten)]
+    pub(crate) conversation: Named,
+    /// Leave the last N turns as they are
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) keep_last: usize,
+    /// What to leave out: the model's reasoning, or what tools returned; both if nothing is named (repeat)
+    #[arg(long, value_enum, value_name = "WHAT", action = ArgAction::Append)]
+    pub(crate) strip: Vec<Strip>,
+    /// Ask the model for a summary, which stands in the place of those turns
+    #[arg(long)]
+    pub(crate) summarize: bool,
+    /// Say what would be left out, and store nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Send everything again, as if nothing had been shortened
+    #[arg(long, conflicts_with_all = ["keep_last", "strip", "summarize"])]
+    pub(crate) reset: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Strip {
+    Reasoning,
+    Tools,
 }
 
 #[derive(Debug, Subcommand)]

@@ -28,6 +28,7 @@ fn only_stores(command: &Command) -> bool {
                 args::Conversation::Use { .. }
                     | args::Conversation::Fork { .. }
                     | args::Conversation::Rm { .. }
+                    | args::Conversation::Compact(args::Compact { dry_run: false, .. })
             )
     )
 }

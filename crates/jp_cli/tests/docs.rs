@@ -51,6 +51,11 @@ fn attachments_page_runs() {
 }
 
 #[test]
+fn compaction_page_runs() {
+    runs("docs/compaction.md", "Yes.");
+}
+
+#[test]
 fn storage_page_runs() {
     runs("docs/storage.md", "Yes.");
 }

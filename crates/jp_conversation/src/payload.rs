@@ -28,6 +28,31 @@ impl Event {
             _ => Ok(()),
         }
     }
+
+    /// Returns the stored payloads of the event: all that is kept of it, whether a model is shown it or not.
+    #[must_use]
+    pub fn blobs(&self) -> Vec<BlobRef> {
+        match &self.kind {
+            EventKind::ChatRequest(request) => request.resources.iter().flat_map(snapshot_blobs).collect(),
+            EventKind::ConfigDelta(delta) => delta.resources.iter().flat_map(snapshot_blobs).collect(),
+            EventKind::ToolCallResponse(response) => response.content.iter().flat_map(block_blobs).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn block_blobs(block: &StoredBlock) -> Vec<BlobRef> {
+    match block {
+        StoredBlock::Text { text, .. } => Vec::from_iter(text.stored()),
+        StoredBlock::Resource { resource, .. } => snapshot_blobs(resource),
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => Vec::from_iter(media.data.stored()),
+        StoredBlock::Question { .. } => Vec::new(),
+    }
+}
+
+fn snapshot_blobs(snapshot: &Snapshot) -> Vec<BlobRef> {
+    let formatted = snapshot.formatted.as_ref().and_then(Payload::stored);
+    snapshot.content.stored().into_iter().chain(formatted).collect()
 }
 
 /// Finds the stored payloads that JSON names, `{"$blob", "size"}`, at any depth and in any field.
@@ -121,6 +146,23 @@ mod tests {
         let mut blobs = Vec::new();
         blobs_in(&serde_json::json!({"a": [{"b": {"$blob": blob.checksum, "size": 1}}]}), &mut blobs);
         assert_eq!(blobs, [blob]);
+    }
+
+    #[test]
+    fn stored_payloads_of_an_event_are_those_of_its_content_alone() {
+        let json = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_response","id":"1","content":[{"type":"resource","resource":{"uri":"a:b","content":{"text":"x"},"formatted":"F"}},{"type":"text","text":"T"}]}"#;
+        let [formatted, text] = ["f", "t"].map(|letter| letter.repeat(300));
+        let json = json.replace('F', &formatted).replace(r#""T""#, &format!("{text:?}"));
+        let mut event = Event::from_json(&json).unwrap();
+        assert!(event.blobs().is_empty());
+        event.store_payloads(|bytes, encoding| Ok::<_, Infallible>(BlobRef::of(bytes, encoding))).unwrap();
+        let expected = ["x", &formatted, &text].map(|text| BlobRef::of(text.as_bytes(), Encoding::Utf8));
+        assert_eq!(event.blobs(), expected);
+        let forged = format!(
+            r#"{{"timestamp":"2026-11-21T12:00:00Z","type":"tool_call_request","id":"1","name":"f","arguments":{{"$blob":"{}","size":1}}}}"#,
+            expected[0].checksum
+        );
+        assert!(Event::from_json(&forged).unwrap().blobs().is_empty());
     }
 
     #[test]

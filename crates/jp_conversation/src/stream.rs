@@ -74,14 +74,8 @@ impl Stream {
     /// called tools and has not gone on from there.
     #[must_use]
     pub fn unanswered_request(&self) -> Option<&ChatRequest> {
-        let is_unanswered = self.events.iter().rev().find_map(|event| match &event.kind {
-            EventKind::ChatRequest(_) => Some(true),
-            EventKind::ChatResponse(response) => Some(response.incomplete.is_some()),
-            EventKind::ToolCallRequest(_) | EventKind::ToolCallResponse(_) => Some(true),
-            _ => None,
-        });
         let (_, request) = self.requests().last()?;
-        is_unanswered?.then_some(request)
+        awaits_answer(&self.events).then_some(request)
     }
 
     /// Returns which events a fork that keeps the last `turns` turns has.
@@ -101,6 +95,17 @@ impl Stream {
         };
         self.events.iter().enumerate().filter(kept).map(|(index, _)| index).collect()
     }
+}
+
+/// Returns whether the model has not come to the end of its answer to the last request.
+pub(crate) fn awaits_answer(events: &[Event]) -> bool {
+    let is_unanswered = events.iter().rev().find_map(|event| match &event.kind {
+        EventKind::ChatRequest(_) => Some(true),
+        EventKind::ChatResponse(response) => Some(response.incomplete.is_some()),
+        EventKind::ToolCallRequest(_) | EventKind::ToolCallResponse(_) => Some(true),
+        _ => None,
+    });
+    is_unanswered.unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! [`delivered`] is a pure function of the events and a [`Policy`]: equal events give equal threads, and a stream that
 //! grew gives a thread that starts with the old one. [`thread`] is the same with everything switched off.
 
+mod compact;
 mod coverage;
 mod cut;
 mod delivery;
@@ -25,6 +26,7 @@ use std::{
 use jp_resource::{BlobRef, Encoding, Payload, Snapshot};
 use jp_tool::StoredBlock;
 
+pub use compact::{Compacted, covered_turns};
 pub use cut::{Shown, inline_text, shown_text};
 pub use delivery::{Call, Delivery, Place, WhyFull};
 pub use explain::{BlockRow, TurnRow, explain, tokens};
@@ -111,7 +113,7 @@ pub fn delivered<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts)
     thread
 }
 
-/// Builds the thread of a stream, everything whole.
+/// Builds the thread of a stream, everything whole but what its compactions leave out.
 ///
 /// An answer that was cut off is part of it once the person has gone on from there. Until then the request can be sent
 /// again as it was; the answer that comes of that takes its place.
@@ -140,7 +142,9 @@ fn messages(stream: &Stream) -> (Vec<Message<'_>>, Vec<usize>) {
     }
     builder.drop_cut_off();
     builder.end_answer();
-    (builder.messages, builder.events)
+    let (mut messages, mut origins) = (builder.messages, builder.events);
+    compact::apply(stream.events(), &mut messages, &mut origins);
+    (messages, origins)
 }
 
 /// Finds the response of each call, by the events' indexes.

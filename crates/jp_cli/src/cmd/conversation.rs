@@ -1,5 +1,7 @@
 //! `jp conversation`.
 
+mod as_sent;
+mod compact;
 mod print;
 
 use std::collections::HashSet;
@@ -28,7 +30,13 @@ pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<
         args::Conversation::Ls => list(context),
         args::Conversation::Show { id, files: true } => show_files(context, id.as_deref()),
         args::Conversation::Show { id, files: false } => show(context, id.as_deref()),
-        args::Conversation::Print { id, turn } => print::run(context, id.as_deref(), turn.as_deref()),
+        args::Conversation::Print { conversation, turn, as_sent: true } => {
+            as_sent::run(context, conversation.id(), turn.as_deref())
+        }
+        args::Conversation::Print { conversation, turn, as_sent: false } => {
+            print::run(context, conversation.id(), turn.as_deref())
+        }
+        args::Conversation::Compact(compact) => compact::run(context, &compact),
         args::Conversation::Use { id } => make_current(context, &id),
         args::Conversation::Fork { id, turns, title } => {
             fork(context, id.as_deref(), turns, title.as_deref())

@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) 
 }
 
 /// Reads `N`, `A..B` (inclusive), `A..` or `..B`.
-fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usize>, Failure> {
+pub(super) fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usize>, Failure> {
     let number = |text: &str, default: usize| if text.is_empty() { Some(default) } else { text.parse().ok() };
     let range = match text.split_once("..") {
         None => number(text, 0).map(|turn| turn..=turn),
@@ -164,7 +164,7 @@ fn result_text(response: &ToolCallResponse, store: &Store) -> Result<String, Fai
     Ok(texts.join("\n"))
 }
 
-fn payload_text(text: &Payload<String>, store: &Store) -> Result<String, Failure> {
+pub(super) fn payload_text(text: &Payload<String>, store: &Store) -> Result<String, Failure> {
     match text {
         Payload::Inline(text) => Ok(text.clone()),
         Payload::Stored(blob) => Ok(String::from_utf8_lossy(&store.blobs().read(blob)?).into_owned()),

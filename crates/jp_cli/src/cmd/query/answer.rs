@@ -75,7 +75,7 @@ pub(super) fn run(
 }
 
 /// Finds out what the model takes and writes the request.
-fn prepare(
+pub(super) fn prepare(
     asked: &Asked<'_>,
     model: &Model,
     tools: &[Tool],
@@ -141,7 +141,7 @@ pub(super) fn encode(
 }
 
 /// Returns about how many tokens a request has.
-pub(super) fn tokens(turns: &[view::TurnRow]) -> u64 {
+pub(crate) fn tokens(turns: &[view::TurnRow]) -> u64 {
     turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum()
 }
 
@@ -238,8 +238,8 @@ impl Host for Keeper<'_> {
     }
 
     fn blob(&mut self, checksum: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
-        let blobs = view::thread(&self.asked.stream).blobs();
-        let Some(blob) = blobs.into_iter().find(|blob| blob.checksum == *checksum) else { return Ok(None) };
+        let mut blobs = self.asked.stream.events().iter().flat_map(Event::blobs);
+        let Some(blob) = blobs.find(|blob| blob.checksum == *checksum) else { return Ok(None) };
         Ok(Some(contents::read(&self.asked, &blob)?.into_bytes()))
     }
 }

@@ -8,6 +8,7 @@ use jp_conversation::{
     view::{self, Policy, SupersededPolicy, Texts, Thread},
 };
 use jp_resource::{BlobRef, Checksum, ResourceContent};
+use jp_storage::Blobs;
 
 use super::{Asked, contents};
 
@@ -32,6 +33,23 @@ impl Texts for Reader<'_> {
             _ => None,
         };
         self.0.compared.0.borrow_mut().entry(blob.checksum).or_insert_with(read).clone()
+    }
+}
+
+/// Builds what a model gets of a conversation that is stored.
+pub(crate) fn stored<'s>(stream: &'s Stream, config: &Config, blobs: &Blobs) -> Thread<'s> {
+    view::delivered(stream, &policy(config), &mut Stored(blobs))
+}
+
+/// Reads what the view compares where there is no query.
+struct Stored<'a>(&'a Blobs);
+
+impl Texts for Stored<'_> {
+    fn text(&mut self, blob: &BlobRef) -> Option<Arc<str>> {
+        match self.0.read_content(blob) {
+            Ok(ResourceContent::Text(text)) => Some(text.into()),
+            _ => None,
+        }
     }
 }
 

@@ -1,0 +1,135 @@
+//! Asks the model for a summary of a conversation: a request beside it, with the same beginning, that is not kept.
+
+use std::{collections::HashMap, sync::Arc};
+
+use jp_config::Resolved;
+use jp_conversation::{ChatRequest, Event, EventKind, Stream, Usage};
+use jp_llm::{Body, Client, FinishReason, StreamEvent};
+use jp_storage::Conversation;
+
+use super::{Asked, Scratch, answer, delivered, model, model::Model, refused, tools};
+use crate::{
+    args::Query,
+    error::Failure,
+    workspace::{Context, Found},
+};
+
+/// What the model said.
+#[derive(Default)]
+pub(crate) struct Summary {
+    pub(crate) text: String,
+    /// What it cost.
+    pub(crate) usage: Option<Usage>,
+    has_called: bool,
+    /// Why it is not whole.
+    cut_off: Option<&'static str>,
+}
+
+/// Asks the conversation's model for a summary of its first `turns` turns.
+pub(crate) fn ask(
+    context: &Context<'_>,
+    found: &Found,
+    conversation: &Conversation,
+    config: &Resolved,
+    turns: usize,
+) -> Result<Summary, Failure> {
+    let tools = tools::choose(&Query::default(), context, config, Some(conversation))?;
+    let model = model::choose(config)?;
+    model.warning.iter().for_each(|warning| context.output.warn(warning));
+    let mut stream = conversation.stream.clone();
+    let request = ChatRequest::new(instruction(&stream, turns));
+    stream.push(Event::new(context.now(), EventKind::ChatRequest(request)));
+    let scratch = Scratch::new()?;
+    let asked = Asked {
+        context,
+        config,
+        store: found.store.clone(),
+        scratch: Some(&scratch),
+        files: Arc::new(HashMap::new()),
+        tools,
+        stream,
+        id: Some(found.located.id),
+        compared: delivered::Compared::default(),
+    };
+    let runtime = answer::runtime()?;
+    let interrupt = context.interrupt();
+    let offered = tools::toolbox(&asked)?.offered();
+    let (_, body, _) = answer::prepare(&asked, &model, &offered, &runtime)?;
+    interrupt.check()?;
+    context.output.status(&format!("Asking {} for a summary …", model.label));
+    let summary = runtime.block_on(async {
+        tokio::select! {
+            () = interrupt.wait() => Err(Failure::interrupted()),
+            summary = receive(&body, &asked, &model) => summary,
+        }
+    })?;
+    summary.checked(&model)
+}
+
+/// Says what to write, and where what is to be summarised ends.
+fn instruction(stream: &Stream, turns: usize) -> String {
+    const SHOWN: usize = 80;
+    let until = stream.requests().nth(turns).map_or_else(String::new, |(_, request)| {
+        let words = request.content.split_whitespace().collect::<Vec<_>>().join(" ");
+        format!(
+            ", of everything before the message that begins with {:?}",
+            words.chars().take(SHOWN).collect::<String>()
+        )
+    });
+    format!(
+        "Write a summary of this conversation{until}. It will stand in the place of those messages, so that the work can \
+         go on without them. State the decisions and the reasons for them, the facts that were found, what is done and \
+         what is left to do, the open questions, the names of the files, functions and commands that matter, and what \
+         was tried without success. Write nothing but the summary, and call no tool now."
+    )
+}
+
+async fn receive(body: &Body, asked: &Asked<'_>, model: &Model) -> Result<Summary, Failure> {
+    let client = Client::new(model.endpoint.clone())?;
+    let refused = |error| refused::failure(&error, asked, model);
+    let mut on_retry = |notice: jp_llm::RetryNotice<'_>| asked.context.output.status(&notice.to_string());
+    let mut response = client.send(body, &mut on_retry).await.map_err(refused)?;
+    let mut summary = Summary::default();
+    while let Some(event) = response.next().await.map_err(refused)? {
+        summary.take(event);
+    }
+    Ok(summary)
+}
+
+impl Summary {
+    fn take(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Text(text) => self.text.push_str(&text),
+            StreamEvent::ToolCall(_) => self.has_called = true,
+            StreamEvent::Usage(usage) => self.usage = Some(usage),
+            StreamEvent::Finish(FinishReason::Length) => self.cut_off = Some("the length limit was reached"),
+            StreamEvent::Finish(FinishReason::ContentFilter) => {
+                self.cut_off = Some("it was held back by the provider's content filter");
+            }
+            StreamEvent::Reasoning(_) | StreamEvent::EndPart(_) | StreamEvent::Finish(_) => {}
+        }
+    }
+
+    /// Returns the summary with the model's name in what it cost; fails where it is none.
+    fn checked(mut self, model: &Model) -> Result<Self, Failure> {
+        let failed = |reason: &str| {
+            Err(Failure::new(format!("{} gave no summary: {reason}", model.label)).with_hint(
+                "nothing was stored; `jp conversation compact` without --summarize asks no model.",
+            ))
+        };
+        if self.has_called {
+            return failed("it called a tool instead");
+        }
+        if let Some(reason) = self.cut_off {
+            return failed(&format!("its answer was cut off, {reason}"));
+        }
+        self.text = self.text.trim().to_owned();
+        if self.text.is_empty() {
+            return failed("its answer is empty");
+        }
+        if let Some(usage) = &mut self.usage {
+            usage.model.clone_from(&model.label);
+        }
+        Ok(self)
+    }
+}

@@ -1,0 +1,292 @@
+//! `jp conversation compact` and `jp conversation print --as-sent`.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{fs, io::Read as _, process::Stdio};
+
+use jp_llm::testing::{Reply, Server, chunk};
+use serde_json::{Value, json};
+use support::{Sandbox, answer, calling, last_request, playing, results};
+
+const LONG: &str = "a line of the long result";
+
+/// A conversation of five turns; in the first two, a tool returned something long.
+fn with_five_turns(after: Vec<Reply>) -> (Server, Sandbox) {
+    let call = || calling(&[("long", json!({}))]);
+    let mut replies = vec![call(), answer("One."), call(), answer("Two.")];
+    replies.extend([answer("Three."), answer("Four."), answer("Five.")]);
+    replies.extend(after);
+    let server = playing(replies);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        format!("[conversation.tools.long]\ncommand = 'sh -c \"for i in $(seq 40); do echo $i {LONG}; done\"'\nrun = 'unattended'\n"),
+    );
+    sandbox.write("notes.txt", "Remember the milk.\n");
+    sandbox.jp(&["query", "--new", "-a", "notes.txt", "question 1"]).succeeded();
+    for turn in 2..=5 {
+        sandbox.jp(&["query", &format!("question {turn}")]).succeeded();
+    }
+    (server, sandbox)
+}
+
+fn history(sandbox: &Sandbox) -> String {
+    fs::read_to_string(sandbox.conversation().join("events.json")).unwrap()
+}
+
+/// Returns the events that compactions are.
+fn compactions(sandbox: &Sandbox) -> Vec<Value> {
+    sandbox.events().into_iter().filter(|event| event["type"] == "compaction").collect()
+}
+
+fn asked(server: &Server) -> usize {
+    let asks = |head: &str| head.starts_with("post /v1/chat/completions");
+    server.received().iter().filter(|request| asks(&request.head)).count()
+}
+
+#[test]
+fn results_of_older_turns_are_left_out_and_the_history_stays_as_it_is() {
+    let (server, sandbox) = with_five_turns(vec![answer("Six.")]);
+    let before = history(&sandbox);
+    let dry = sandbox.json(&["c", "compact", "--dry-run"]);
+    assert_eq!(history(&sandbox), before);
+    assert_eq!((&dry["compacted"], &dry["turns"]), (&json!(false), &json!(2)));
+    let done = sandbox.json(&["c", "compact"]);
+    let expected = json!({
+        "compacted": true, "reset": false, "turns": 2, "tokens_before": dry["tokens_before"],
+        "tokens_after": dry["tokens_after"], "strip": ["reasoning", "tools"], "summary": null,
+    });
+    assert_eq!(done, expected);
+    assert!(done["tokens_after"].as_u64() < done["tokens_before"].as_u64());
+    let after = history(&sandbox);
+    assert!(after.starts_with(before.trim_end().trim_end_matches(']').trim_end()), "{after}");
+    assert_eq!(compactions(&sandbox).len(), 1);
+    sandbox.jp(&["query", "question 6"]).succeeded();
+    let results = results(&server);
+    assert_eq!(results.len(), 2);
+    assert!(
+        results.iter().all(|result| result.starts_with("[Left out to shorten") && !result.contains(LONG))
+    );
+    assert!(last_request(&server).to_string().contains("Remember the milk."));
+}
+
+#[test]
+fn result_that_was_left_out_can_be_read_again() {
+    let text: String = (1..=40).map(|n| format!("{n} {LONG}\n")).collect();
+    let uri = format!("jp://blob/{}", jp_resource::Checksum::of(text.as_bytes()));
+    let (server, sandbox) =
+        with_five_turns(vec![calling(&[("read_more", json!({"uri": uri}))]), answer("Six.")]);
+    sandbox.jp(&["c", "compact"]).succeeded();
+    sandbox.jp(&["query", "question 6"]).succeeded();
+    let results = results(&server);
+    assert!(results[0].contains(&uri), "{results:?}");
+    assert!(results[2].starts_with(&text), "{results:?}");
+}
+
+#[test]
+fn compaction_is_told_to_a_person_and_taken_back() {
+    let (_server, sandbox) = with_five_turns(vec![]);
+    let dry = sandbox.jp(&["c", "compact", "--dry-run", "--strip", "tools"]).succeeded();
+    let words = "From the next message on, turns 1 to 2 are sent without what tools returned.\nWhat is sent before the next message: about ";
+    assert!(dry.stdout.starts_with(words), "{}", dry.stdout);
+    assert!(dry.stderr.contains("Nothing was stored."), "{}", dry.stderr);
+    let none = sandbox.jp(&["c", "compact", "--reset"]).succeeded();
+    assert!(none.stderr.contains("there is nothing to reset"), "{}", none.stderr);
+    let before = sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
+    let done = sandbox.jp(&["c", "compact", "--strip", "tools"]).succeeded();
+    assert!(done.stderr.starts_with(words), "{}", done.stderr);
+    assert_eq!(compactions(&sandbox)[0]["strip"], json!(["tools"]));
+    let again = sandbox.jp(&["c", "compact", "--strip", "tools"]).succeeded();
+    assert!(again.stderr.contains("Nothing to compact"), "{}", again.stderr);
+    assert_ne!(sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout, before);
+    let reset = sandbox.json(&["c", "compact", "--reset"]);
+    assert_eq!((&reset["reset"], &reset["compacted"]), (&json!(true), &json!(false)));
+    assert_eq!(sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout, before);
+    assert_eq!(compactions(&sandbox).len(), 2);
+}
+
+#[test]
+fn nothing_is_stored_where_there_is_nothing_to_compact() {
+    let (_server, sandbox) = with_five_turns(vec![]);
+    let before = history(&sandbox);
+    let run = sandbox.jp(&["c", "compact", "--keep-last", "5"]).succeeded();
+    assert!(run.stderr.contains("Nothing to compact"), "{}", run.stderr);
+    assert_eq!(sandbox.json(&["c", "compact", "--strip", "reasoning"])["compacted"], false);
+    assert_eq!(history(&sandbox), before);
+}
+
+#[test]
+fn conversation_that_is_in_use_is_left_alone() {
+    let (_server, sandbox) = with_five_turns(vec![Reply::stream(&chunk("Six")).then_hang()]);
+    let mut command = sandbox.command(&["query", "question 6"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut shown = [0; 3];
+    child.stdout.as_mut().unwrap().read_exact(&mut shown).unwrap();
+    sandbox.jp(&["c", "compact", "--no-wait"]).failed(1, &["is in use by"]);
+    sandbox.jp(&["c", "compact", "--no-wait", "--dry-run"]).succeeded();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(compactions(&sandbox).is_empty());
+}
+
+#[test]
+fn wrong_use_exits_with_2() {
+    let sandbox = Sandbox::new();
+    for arguments in [
+        &["--reset", "--keep-last", "1"][..],
+        &["--reset", "--summarize"],
+        &["--reset", "--strip", "tools"],
+        &["--strip", "words"],
+        &["--keep-last", "all"],
+        &["--no-persist"],
+    ] {
+        let arguments: Vec<_> = ["c", "compact"].iter().chain(arguments).collect();
+        sandbox.jp(&arguments).failed(2, &[]);
+    }
+}
+
+#[test]
+fn summary_by_the_model_stands_in_the_place_of_the_turns() {
+    let (server, sandbox) = with_five_turns(vec![answer(" The milk is remembered.\n"), answer("Six.")]);
+    let sent_before = last_request(&server)["messages"].clone();
+    let dry = sandbox.jp(&["c", "compact", "--summarize", "--dry-run"]).succeeded();
+    assert!(dry.stdout.contains("would be asked for a summary"), "{}", dry.stdout);
+    let asked_before = asked(&server);
+    let done = sandbox.json(&["c", "compact", "--summarize"]);
+    assert_eq!(
+        (&done["summary"], &done["turns"], &done["strip"]),
+        (&json!("The milk is remembered."), &json!(2), &json!([]))
+    );
+    assert_eq!(asked(&server), asked_before + 1);
+    let request = last_request(&server)["messages"].clone();
+    let messages = request.as_array().unwrap();
+    assert_eq!(messages[..messages.len() - 2], sent_before.as_array().unwrap()[..]);
+    let instruction = messages.last().unwrap()["content"].to_string();
+    assert!(instruction.contains("begins with") && instruction.contains("question 3"), "{instruction}");
+    let events = sandbox.events();
+    let [.., usage, compaction] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(
+        (&usage["type"], &usage["input"], &usage["model"]),
+        (&json!("usage"), &json!(50), &json!("llamacpp/m"))
+    );
+    assert_eq!(compaction["type"], "compaction");
+    sandbox.jp(&["query", "question 6"]).succeeded();
+    let request = last_request(&server);
+    let first = request["messages"][0].to_string();
+    for words in ["Summary of turns 1 to 2", "The milk is remembered.", "notes.txt", "question 3"] {
+        assert!(first.contains(words), "{words}: {first}");
+    }
+    let text = request.to_string();
+    assert!(
+        !text.contains("question 1") && !text.contains(LONG) && !text.contains("Remember the milk"),
+        "{text}"
+    );
+    assert!(
+        sandbox
+            .jp(&["c", "compact", "--summarize", "--keep-last", "4"])
+            .succeeded()
+            .stderr
+            .contains("Nothing to compact")
+    );
+}
+
+#[test]
+fn summary_that_fails_leaves_the_conversation_as_it_is() {
+    let (_server, sandbox) = with_five_turns(vec![
+        Reply::json(400, r#"{"error":"no"}"#),
+        answer(" "),
+        calling(&[("long", json!({}))]),
+    ]);
+    let before = history(&sandbox);
+    sandbox.jp(&["c", "compact", "--summarize"]).failed(1, &["400"]);
+    sandbox.jp(&["c", "compact", "--summarize"]).failed(1, &["gave no summary: its answer is empty"]);
+    sandbox.jp(&["c", "compact", "--summarize"]).failed(1, &["gave no summary: it called a tool instead"]);
+    assert_eq!(history(&sandbox), before);
+}
+
+#[test]
+#[cfg(unix)]
+fn interrupted_summary_exits_with_130_and_stores_nothing() {
+    let (server, sandbox) = with_five_turns(vec![Reply::stream(&chunk("So")).then_hang()]);
+    let (before, asked_before) = (history(&sandbox), asked(&server));
+    let mut command = sandbox.command(&["c", "compact", "--summarize"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while asked(&server) == asked_before {
+        assert!(std::time::Instant::now() < until, "the model is not asked");
+        std::thread::yield_now();
+    }
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(history(&sandbox), before);
+}
+
+#[test]
+fn what_would_be_sent_is_printed() {
+    let (_server, sandbox) = with_five_turns(vec![]);
+    sandbox.jp(&["c", "compact", "--strip", "tools"]).succeeded();
+    let id = sandbox.json(&["c", "ls"])[0]["id"].as_str().unwrap().to_owned();
+    let text = sandbox.jp(&["c", "print", "--as-sent", "-i", &id, "--turn", "1"]).succeeded().stdout;
+    insta::assert_snapshot!(text, @r#"
+    ## Turn 1, user
+
+    question 1
+
+    ```(notes.txt)
+    Remember the milk.
+    ```
+
+    ## Turn 1, assistant
+
+    ### call of long
+
+    {}
+
+    ## Turn 1, tool
+
+    ### result of long
+
+    [Left out to shorten this conversation: text, 1151 bytes; `read_more` with uri "jp://blob/01da8e74d13c000b1dcbf07933792770613c0b24a4abb96d49a6e58cc3950e30" shows it again.]
+
+    ## Turn 1, assistant
+
+    One.
+    "#);
+    assert_eq!(sandbox.jp(&["c", "print", "--as-sent", &id, "--turn", "1"]).succeeded().stdout, text);
+    let document = sandbox.json(&["c", "print", "--as-sent"]);
+    let messages = document["messages"].as_array().unwrap();
+    let resource = &messages[0]["blocks"][1];
+    assert_eq!((&messages[0]["role"], &messages[0]["turn"]), (&json!("user"), &json!(1)));
+    assert_eq!((&resource["kind"], &resource["delivery"]), (&json!("resource"), &json!("full")));
+    assert!(resource["uri"].as_str().unwrap().ends_with("/notes.txt"));
+    let result = &messages[2]["blocks"][0];
+    assert_eq!((&messages[2]["role"], &result["delivery"]), (&json!("tool"), &json!("compacted")));
+    sandbox.jp(&["c", "print", "--as-sent", "--turn", "9"]).failed(1, &["there is no turn 9"]);
+}
+
+#[test]
+fn content_that_is_no_text_is_a_line() {
+    let server = playing(vec![answer("Yes.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.png", b"\x89PNG\r\n\x1a\n\0\xff");
+    sandbox.jp(&["query", "--new", "-a", "a.png", "See."]).succeeded();
+    let document = sandbox.json(&["c", "print", "--as-sent"]);
+    let block = &document["messages"][0]["blocks"][1];
+    assert_eq!((&block["mimeType"], &block["bytes"]), (&json!("image/png"), &json!(10)));
+    let text = sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
+    assert!(text.contains("image/png, 10 B]"), "{text}");
+}
+
+#[test]
+fn closed_pipe_is_quiet() {
+    let (_server, sandbox) = with_five_turns(vec![]);
+    let mut command = sandbox.command(&["c", "print", "--as-sent"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+}

@@ -1,0 +1,582 @@
+//! Older turns shortened, as the conversation's `compaction` events say; the events stay as they are.
+//!
+//! What an event covers is told by its place in the stream alone, so that a conversation that grows keeps its bytes and
+//! a fork that lost turns covers what is left of them.
+
+use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
+
+use jp_resource::{Checksum, Payload, Snapshot};
+use jp_tool::{ContentBlock, StoredBlock};
+
+use super::{AnswerPart, Delivery, Message, cut::shown_bytes};
+use crate::{ChatRequest, Compaction, Event, EventKind, ResponseContent, Strip, stream::awaits_answer};
+
+/// Text up to this stays: a line in its place would save nothing worth the loss.
+const SMALL: u64 = 200;
+/// How many resources are named below a summary.
+const MOST_NAMED: usize = 50;
+
+/// What of the turns is shortened: each figure counts turns, from the first on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Compacted<'a> {
+    /// How many turns lack their reasoning.
+    pub reasoning: usize,
+    /// How many turns lack what tools returned.
+    pub tools: usize,
+    /// How many turns a summary stands for.
+    pub summarised: usize,
+    /// The summary.
+    pub summary: &'a str,
+}
+
+impl<'a> Compacted<'a> {
+    /// Adds up the compactions of a conversation; a reset voids those before it.
+    #[must_use]
+    pub fn of(events: &'a [Event]) -> Self {
+        let mut compacted = Self::default();
+        let mut turns = 0;
+        for (index, event) in events.iter().enumerate() {
+            match &event.kind {
+                EventKind::ChatRequest(_) => turns += 1,
+                EventKind::Compaction(compaction) => {
+                    if compaction.reset {
+                        compacted = Self::default();
+                    }
+                    compacted.add(compaction, covered(turns, compaction.keep_last, &events[..index]));
+                }
+                _ => {}
+            }
+        }
+        compacted
+    }
+
+    fn add(&mut self, compaction: &'a Compaction, covered: usize) {
+        for strip in &compaction.strip {
+            let turns = match strip {
+                Strip::Reasoning => &mut self.reasoning,
+                Strip::Tools => &mut self.tools,
+            };
+            *turns = covered.max(*turns);
+        }
+        if let Some(summary) = compaction.summary.as_deref().filter(|_| covered > 0)
+            && covered >= self.summarised
+        {
+            (self.summarised, self.summary) = (covered, summary);
+        }
+    }
+
+    /// Returns whether nothing is shortened.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Returns how many turns a compaction at the end of these events covers: all but the last `keep_last`, and never one
+/// that waits for its answer.
+#[must_use]
+pub fn covered_turns(events: &[Event], keep_last: usize) -> usize {
+    let turns = events.iter().filter(|event| matches!(event.kind, EventKind::ChatRequest(_))).count();
+    covered(turns, keep_last, events)
+}
+
+fn covered(turns: usize, keep_last: usize, events: &[Event]) -> usize {
+    let kept = if keep_last == 0 { usize::from(awaits_answer(events)) } else { keep_last };
+    turns.saturating_sub(kept)
+}
+
+/// Shortens the messages of the turns that the compactions among the events cover; `origins` says which event each is
+/// from.
+pub(super) fn apply(events: &[Event], messages: &mut Vec<Message<'_>>, origins: &mut Vec<usize>) {
+    let compacted = Compacted::of(events);
+    if compacted.is_nothing() {
+        return;
+    }
+    summarise(compacted, messages, origins);
+    strip_reasoning(compacted.reasoning, messages);
+    let covered = messages.iter_mut().filter(|message| message.turn() <= compacted.tools);
+    covered.for_each(strip_results);
+}
+
+/// Leaves out the reasoning of the first turns. An answer that was nothing else leaves its place behind: many models
+/// take turns only.
+fn strip_reasoning(turns: usize, messages: &mut Vec<Message<'_>>) {
+    for message in messages.iter_mut() {
+        let Message::Assistant { turn, parts } = message else { continue };
+        if *turn > turns {
+            continue;
+        }
+        parts.retain(|part| !is_reasoning(part));
+        if parts.is_empty() {
+            *message = Message::NoAnswer { turn: *turn };
+        }
+    }
+}
+
+fn is_reasoning(part: &AnswerPart<'_>) -> bool {
+    matches!(part, AnswerPart::Response(response) if matches!(response.content, ResponseContent::Reasoning(_)))
+}
+
+/// Puts a line in the place of each block of a result, where that is shorter.
+fn strip_results(message: &mut Message<'_>) {
+    let Message::Tool { response: Some(response), deliveries, .. } = message else { return };
+    for index in 0..response.content.len() {
+        if let Some(line) = line(&response.content[index]) {
+            response.to_mut().content[index] = ContentBlock::text(line).into();
+            if let Some(delivery) = deliveries.get_mut(index) {
+                *delivery = Delivery::Compacted;
+            }
+        }
+    }
+}
+
+/// Returns what stands for a block of a result; `None` where the block is no longer than that.
+fn line(block: &StoredBlock) -> Option<String> {
+    let bytes = shown_bytes(block);
+    let said = match block {
+        StoredBlock::Text { text, .. } if bytes >= SMALL => {
+            let blob = text.stored().map(|blob| (blob.checksum, blob.size));
+            let (checksum, size) = blob.unwrap_or_else(|| inline(text));
+            format!("text, {size} bytes; `read_more` with uri \"jp://blob/{checksum}\" shows it again")
+        }
+        StoredBlock::Resource { resource, .. } => {
+            format!("{}; the same call shows what is there now", described(resource))
+        }
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => {
+            format!("{}, {bytes} bytes; the same call may show it again", single_line(&media.mime_type))
+        }
+        StoredBlock::Text { .. } | StoredBlock::Question { .. } => return None,
+    };
+    let line = format!("[Left out to shorten this conversation: {said}.]\n");
+    ((line.len() as u64) < bytes).then_some(line)
+}
+
+fn inline(text: &Payload<String>) -> (Checksum, u64) {
+    let text = text.inline().map_or("", String::as_str);
+    (Checksum::of(text.as_bytes()), text.len() as u64)
+}
+
+/// Names a resource so that it can be told from others and from its other versions.
+fn described(resource: &Snapshot) -> String {
+    let blob = resource.blob_ref();
+    let mut text = single_line(&resource.uri);
+    if let Some(mime_type) = &resource.mime_type {
+        _ = write!(text, ", {}", single_line(mime_type));
+    }
+    _ = write!(text, ", {} bytes, checksum {}", blob.size, blob.checksum.short());
+    text
+}
+
+fn single_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
+/// Puts the summary in the place of the turns that it stands for: before the words of the request after them, or, where
+/// there is none yet, as a message of its own.
+fn summarise(compacted: Compacted<'_>, messages: &mut Vec<Message<'_>>, origins: &mut Vec<usize>) {
+    let turns = compacted.summarised;
+    if turns == 0 {
+        return;
+    }
+    let kept = messages.iter().position(|message| message.turn() > turns).unwrap_or(messages.len());
+    let covered: Vec<_> = messages.drain(..kept).collect();
+    origins.drain(..kept);
+    let text = summary_text(compacted, &covered);
+    match messages.first_mut() {
+        Some(Message::User { request, .. }) => {
+            let request = request.to_mut();
+            request.content = format!("{text}\n{}", request.content);
+        }
+        _ => {
+            let request = Cow::Owned(ChatRequest::new(text));
+            messages.insert(0, Message::User { turn: turns, request, deliveries: Vec::new() });
+            origins.insert(0, 0);
+        }
+    }
+}
+
+fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
+    let turns = match compacted.summarised {
+        1 => "turn 1 of this conversation, which is".to_owned(),
+        last => format!("turns 1 to {last} of this conversation, which are"),
+    };
+    let mut text = format!("Summary of {turns} not repeated here:\n\n{}\n", compacted.summary.trim());
+    let resources = newest_versions(covered);
+    if resources.is_empty() {
+        return text;
+    }
+    text.push_str("\nResources of those turns, whose content is not repeated either; read or ask for those that are needed:\n\n");
+    for resource in resources.iter().take(MOST_NAMED) {
+        let label =
+            resource.name.as_ref().map_or_else(String::new, |name| format!("{}: ", single_line(name)));
+        _ = writeln!(text, "- {label}{}", described(resource));
+    }
+    if let Some(more @ 1..) = resources.len().checked_sub(MOST_NAMED) {
+        _ = writeln!(text, "- and {more} more");
+    }
+    text
+}
+
+/// Returns what was attached and returned, of each URI the newest version, the newest resource first.
+fn newest_versions<'m>(messages: &'m [Message<'_>]) -> Vec<&'m Snapshot> {
+    let mut seen = HashMap::new();
+    let resources = messages.iter().flat_map(resources);
+    resources.enumerate().for_each(|(index, resource)| _ = seen.insert(&resource.uri, (index, resource)));
+    let mut newest: Vec<_> = seen.into_values().collect();
+    newest.sort_unstable_by_key(|(index, _)| std::cmp::Reverse(*index));
+    newest.into_iter().map(|(_, resource)| resource).collect()
+}
+
+fn resources<'m>(message: &'m Message<'_>) -> Vec<&'m Snapshot> {
+    let of_block = |block: &'m StoredBlock| match block {
+        StoredBlock::Resource { resource, .. } => Some(resource),
+        _ => None,
+    };
+    match message {
+        Message::User { request, .. } => request.resources.iter().collect(),
+        Message::Tool { response: Some(response), .. } => {
+            response.content.iter().filter_map(of_block).collect()
+        }
+        Message::Assistant { .. } | Message::NoAnswer { .. } | Message::Tool { response: None, .. } => {
+            Vec::new()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_resource::{BlobRef, Encoding, Resource, ResourceContent};
+    use proptest::prelude::*;
+    use serde_json::Map;
+
+    use super::*;
+    use crate::{
+        ChatResponse, Stream, ToolCallRequest, ToolCallResponse,
+        view::{Shown, Thread, inline_text, thread},
+    };
+
+    fn stream(kinds: Vec<EventKind>) -> Stream {
+        let event = |kind| Event::new("2026-11-21T12:00:00Z".parse().unwrap(), kind);
+        Stream::from_events(kinds.into_iter().map(event).collect())
+    }
+
+    fn call(id: &str) -> EventKind {
+        let (id, name) = (id.to_owned(), "read".to_owned());
+        EventKind::ToolCallRequest(ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() })
+    }
+
+    fn result(id: &str, content: Vec<StoredBlock>) -> EventKind {
+        let (id, is_error, structured_content) = (id.to_owned(), true, None);
+        EventKind::ToolCallResponse(ToolCallResponse {
+            id,
+            content,
+            is_error,
+            structured_content,
+            meta: Map::new(),
+        })
+    }
+
+    fn text(words: &str) -> StoredBlock {
+        ContentBlock::text(words).into()
+    }
+
+    fn file(uri: &str, content: &str) -> Snapshot {
+        let resource =
+            Resource::<ResourceContent, String>::new(uri, ResourceContent::Text(content.to_owned()));
+        resource.with_mime_type("text/plain").into()
+    }
+
+    fn request(words: &str) -> EventKind {
+        EventKind::ChatRequest(ChatRequest::new(words))
+    }
+
+    fn compaction(keep_last: usize, strip: &[Strip]) -> EventKind {
+        EventKind::Compaction(Compaction { keep_last, strip: strip.to_vec(), ..Compaction::default() })
+    }
+
+    fn summary(keep_last: usize, words: &str) -> EventKind {
+        let summary = Some(words.to_owned());
+        EventKind::Compaction(Compaction { keep_last, summary, ..Compaction::default() })
+    }
+
+    fn reset() -> EventKind {
+        EventKind::Compaction(Compaction { reset: true, ..Compaction::default() })
+    }
+
+    /// A turn with reasoning, a call, its result of 1,000 bytes and an answer.
+    fn turn(number: usize) -> Vec<EventKind> {
+        vec![
+            request(&format!("question {number}")),
+            EventKind::ChatResponse(ChatResponse::reasoning("hm")),
+            call(&number.to_string()),
+            result(&number.to_string(), vec![text(&"x".repeat(1000)), text("short")]),
+            EventKind::ChatResponse(ChatResponse::message(format!("answer {number}"))),
+        ]
+    }
+
+    fn turns(numbers: std::ops::RangeInclusive<usize>) -> Vec<EventKind> {
+        numbers.flat_map(turn).collect()
+    }
+
+    /// Writes for each turn `r` where its reasoning is sent and `t` where its result is.
+    fn sent(stream: &Stream) -> Vec<String> {
+        let thread = thread(stream);
+        let mut turns: Vec<String> = Vec::new();
+        for message in &thread.messages {
+            turns.resize(message.turn().max(turns.len()), String::new());
+            let turn = turns.last_mut().unwrap();
+            match message {
+                Message::Assistant { parts, .. } if parts.iter().any(is_reasoning) => turn.push('r'),
+                Message::Tool { response: Some(response), .. }
+                    if shown_bytes(&response.content[0]) == 1000 =>
+                {
+                    turn.push('t');
+                }
+                _ => {}
+            }
+        }
+        turns
+    }
+
+    fn words<'t>(thread: &'t Thread<'_>) -> Vec<&'t str> {
+        let words = |message: &'t Message<'_>| match message {
+            Message::User { request, .. } => Some(request.content.as_str()),
+            _ => None,
+        };
+        thread.messages.iter().filter_map(words).collect()
+    }
+
+    #[test]
+    fn turns_before_the_last_ones_lack_what_each_compaction_names() {
+        use Strip::{Reasoning, Tools};
+        let mut kinds = turns(1..=3);
+        kinds.push(compaction(2, &[Reasoning]));
+        assert_eq!(sent(&stream(kinds.clone())), ["t", "rt", "rt"]);
+        kinds.extend(turn(4));
+        assert_eq!(sent(&stream(kinds.clone())), ["t", "rt", "rt", "rt"]);
+        kinds.push(compaction(2, &[Tools]));
+        kinds.extend(turn(5));
+        assert_eq!(sent(&stream(kinds.clone())), ["", "r", "rt", "rt", "rt"]);
+        kinds.push(reset());
+        assert_eq!(sent(&stream(kinds.clone())), ["rt"; 5]);
+        kinds.push(compaction(9, &[Reasoning, Tools]));
+        assert_eq!(sent(&stream(kinds.clone())), ["rt"; 5]);
+        kinds.push(compaction(0, &[Reasoning, Tools]));
+        assert_eq!(sent(&stream(kinds)), [""; 5]);
+    }
+
+    #[test]
+    fn fork_covers_what_is_left_of_the_turns() {
+        let mut kinds = turns(1..=4);
+        kinds.push(compaction(2, &[Strip::Reasoning]));
+        let whole = stream(kinds);
+        let fork = |turns| {
+            let kept = whole.kept_by_fork(turns);
+            Stream::from_events(kept.iter().map(|index| whole.events()[*index].clone()).collect())
+        };
+        assert_eq!(sent(&fork(3)), ["t", "rt", "rt"]);
+        assert_eq!(sent(&fork(2)), ["rt", "rt"]);
+    }
+
+    #[test]
+    fn turn_that_waits_for_its_answer_is_not_covered() {
+        let mut kinds = turns(1..=1);
+        kinds.extend(turn(2).into_iter().take(4));
+        assert_eq!(covered_turns(stream(kinds.clone()).events(), 0), 1);
+        kinds.push(compaction(0, &[Strip::Reasoning, Strip::Tools]));
+        kinds.push(EventKind::ChatResponse(ChatResponse::message("answer 2")));
+        assert_eq!(sent(&stream(kinds)), ["", "rt"]);
+    }
+
+    #[test]
+    fn answer_of_nothing_but_reasoning_leaves_its_place() {
+        let thought = EventKind::ChatResponse(ChatResponse::reasoning("hm"));
+        let stream = stream(vec![request("a"), thought, compaction(0, &[Strip::Reasoning]), request("b")]);
+        let thread = thread(&stream);
+        assert!(matches!(
+            thread.messages[..],
+            [Message::User { .. }, Message::NoAnswer { turn: 1 }, Message::User { .. }]
+        ));
+    }
+
+    #[test]
+    fn result_that_is_left_out_is_named_in_a_line_with_the_way_back() {
+        let long = "line\n".repeat(200);
+        let mut cut = text(&long);
+        Shown::mark(Shown::within(&long, 600), &mut cut);
+        let stored = StoredBlock::Text {
+            text: Payload::Stored(BlobRef::of(long.as_bytes(), Encoding::Utf8)),
+            annotations: None,
+            meta: None,
+        };
+        let resource =
+            |content: &str| StoredBlock::Resource { resource: file("file:///p/a.txt", content), meta: None };
+        let media = jp_tool::Media {
+            data: Payload::Inline(vec![0; 5000]),
+            mime_type: "image/png".to_owned(),
+            annotations: None,
+            meta: None,
+        };
+        let blocks = vec![
+            resource(&long),
+            text(&long),
+            stored,
+            cut,
+            StoredBlock::Image(media),
+            text(&"y".repeat(199)),
+            resource("tiny"),
+        ];
+        let stream = stream(vec![
+            request("a"),
+            call("1"),
+            result("1", blocks),
+            EventKind::ChatResponse(ChatResponse::message("b")),
+            compaction(0, &[Strip::Tools]),
+        ]);
+        let thread = thread(&stream);
+        let Message::Tool { response: Some(response), deliveries, .. } = &thread.messages[2] else {
+            panic!("{thread:?}")
+        };
+        let shown: String = response.content[..5].iter().filter_map(inline_text).collect();
+        insta::assert_snapshot!(shown, @r#"
+        [Left out to shorten this conversation: file:///p/a.txt, text/plain, 1000 bytes, checksum a9624812017c; the same call shows what is there now.]
+        [Left out to shorten this conversation: text, 1000 bytes; `read_more` with uri "jp://blob/a9624812017c6dd737a0aae88b51e267a80410a42c1f911d480046074230b55d" shows it again.]
+        [Left out to shorten this conversation: text, 1000 bytes; `read_more` with uri "jp://blob/a9624812017c6dd737a0aae88b51e267a80410a42c1f911d480046074230b55d" shows it again.]
+        [Left out to shorten this conversation: text, 1000 bytes; `read_more` with uri "jp://blob/a9624812017c6dd737a0aae88b51e267a80410a42c1f911d480046074230b55d" shows it again.]
+        [Left out to shorten this conversation: image/png, 5000 bytes; the same call may show it again.]
+        "#);
+        let is_compacted = |delivery: &Delivery| *delivery == Delivery::Compacted;
+        assert_eq!(
+            deliveries.iter().map(is_compacted).collect::<Vec<_>>(),
+            [true, true, true, true, true, false, false]
+        );
+        assert!(response.is_error);
+        assert_eq!(response.content[5..], [text(&"y".repeat(199)), resource("tiny")]);
+    }
+
+    #[test]
+    fn summary_stands_before_the_words_of_the_first_request_that_is_kept() {
+        let attached = |content: &str| {
+            EventKind::ChatRequest(ChatRequest {
+                resources: vec![file("file:///p/a.txt", content), file("file:///p/b.txt", "b")],
+                ..ChatRequest::new("See.")
+            })
+        };
+        let answer = || EventKind::ChatResponse(ChatResponse::message("Yes."));
+        let kinds = vec![attached("old"), answer(), attached("new"), answer(), summary(0, "All is well.\n")];
+        let pending = stream(kinds.clone());
+        let before = thread(&pending);
+        assert_eq!(before.messages.len(), 1);
+        insta::assert_snapshot!(words(&before)[0], @r"
+        Summary of turns 1 to 2 of this conversation, which are not repeated here:
+
+        All is well.
+
+        Resources of those turns, whose content is not repeated either; read or ask for those that are needed:
+
+        - file:///p/b.txt, text/plain, 1 bytes, checksum 3e23e8160039
+        - file:///p/a.txt, text/plain, 3 bytes, checksum 11507a0e2f5e
+        ");
+        let mut grown = kinds.clone();
+        grown.push(request("And now?"));
+        let grown = stream(grown);
+        assert_eq!(words(&thread(&grown)), [format!("{}\nAnd now?", words(&before)[0])]);
+    }
+
+    #[test]
+    fn many_resources_below_a_summary_are_counted() {
+        let resources = (0..60).map(|n| file(&format!("file:///p/{n}"), "x")).collect();
+        let kinds = vec![
+            EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new("See.") }),
+            EventKind::ChatResponse(ChatResponse::message("Yes.")),
+            summary(0, "Well."),
+        ];
+        let stream = stream(kinds);
+        let thread = thread(&stream);
+        let named: Vec<_> = words(&thread)[0].lines().filter(|line| line.starts_with("- ")).collect();
+        assert_eq!(
+            (named.len(), named[0].starts_with("- file:///p/59,"), named[50]),
+            (51, true, "- and 10 more")
+        );
+    }
+
+    #[test]
+    fn summary_of_more_turns_takes_the_place_of_one_of_fewer() {
+        let mut kinds = turns(1..=2);
+        kinds.push(summary(1, "first"));
+        kinds.extend(turns(3..=4));
+        let one = stream(kinds.clone());
+        assert_eq!(words(&thread(&one)).len(), 3);
+        assert!(words(&thread(&one))[0].ends_with("first\n\nquestion 2"));
+        kinds.push(summary(1, "second"));
+        kinds.push(summary(3, "of fewer"));
+        let two = stream(kinds.clone());
+        assert_eq!(words(&thread(&two)).len(), 1);
+        assert!(words(&thread(&two))[0].ends_with(
+            "turns 1 to 3 of this conversation, which are not repeated here:\n\nsecond\n\nquestion 4"
+        ));
+        let kept = two.kept_by_fork(1);
+        let fork = Stream::from_events(kept.iter().map(|index| two.events()[*index].clone()).collect());
+        assert_eq!(words(&thread(&fork)), ["question 4"]);
+        kinds.push(reset());
+        assert_eq!(words(&thread(&stream(kinds))).len(), 4);
+    }
+
+    fn any_kinds() -> impl Strategy<Value = Vec<EventKind>> {
+        let strips = prop::sample::subsequence(vec![Strip::Reasoning, Strip::Tools], 0..=2);
+        let said = prop_oneof![Just(None), Just(Some("In short.".to_owned()))];
+        let compaction = (0usize..4, strips, said, prop::bool::weighted(0.2)).prop_map(
+            |(keep_last, strip, summary, reset)| {
+                vec![EventKind::Compaction(Compaction { reset, keep_last, strip, summary })]
+            },
+        );
+        let part = prop_oneof![
+            4 => (1usize..9).prop_map(turn),
+            1 => (1usize..9, 1usize..5).prop_map(|(number, length)| turn(number)[..length].to_vec()),
+            2 => compaction,
+        ];
+        prop::collection::vec(part, 1..12).prop_map(|parts| parts.into_iter().flatten().collect())
+    }
+
+    proptest! {
+        #[test]
+        fn conversation_that_grows_after_a_compaction_keeps_its_prefix(kinds in any_kinds(), more in prop::collection::vec(1usize..9, 1..4)) {
+            let mut kinds = kinds;
+            if awaits_answer(stream(kinds.clone()).events()) {
+                kinds.push(EventKind::ChatResponse(ChatResponse::message("Yes.")));
+            }
+            let mut grown = kinds.clone();
+            grown.extend(more.into_iter().flat_map(turn));
+            let (before, after) = (stream(kinds), stream(grown));
+            let (before, after) = (thread(&before).messages, thread(&after).messages);
+            match (&before[..], &after[0]) {
+                ([Message::User { request: pending, .. }], Message::User { request, .. }) => {
+                    prop_assert!(pending.content.starts_with("Summary of "));
+                    prop_assert!(request.content.starts_with(&pending.content));
+                }
+                _ => prop_assert_eq!(&before[..], &after[..before.len()]),
+            }
+        }
+
+        #[test]
+        fn nothing_is_sent_that_was_compacted_away(kinds in any_kinds()) {
+            let stream = stream(kinds);
+            let compacted = Compacted::of(stream.events());
+            let thread = thread(&stream);
+            for message in &thread.messages {
+                let has_summary = matches!(message, Message::User { request, .. } if request.content.starts_with("Summary of "));
+                prop_assert!(message.turn() > compacted.summarised || has_summary);
+                match message {
+                    Message::Assistant { turn, parts } => {
+                        prop_assert!(!parts.is_empty());
+                        prop_assert!(*turn > compacted.reasoning || !parts.iter().any(is_reasoning));
+                    }
+                    Message::Tool { turn, response: Some(response), .. } if *turn <= compacted.tools => {
+                        prop_assert!(response.content.iter().all(|block| shown_bytes(block) < 300));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
