@@ -144,6 +144,16 @@ pub fn notifying(
     declared
 }
 
+/// Returns whether anything was ever attached, or was to be; it stays so whatever is detached since.
+#[must_use]
+pub fn has_attached(stream: &Stream) -> bool {
+    stream.events().iter().any(|event| match &event.kind {
+        EventKind::ChatRequest(request) => !request.resources.is_empty() || !request.delivered.is_empty(),
+        EventKind::ConfigDelta(delta) => !Change::of(delta).add.is_empty(),
+        _ => false,
+    })
+}
+
 /// Returns the newest snapshot of each URI that the stream holds.
 #[must_use]
 pub fn newest_snapshots(stream: &Stream) -> HashMap<&str, &Snapshot> {

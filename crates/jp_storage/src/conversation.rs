@@ -93,21 +93,29 @@ pub(crate) fn copy_base_config(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
+/// Reads an events file of any format that this version knows, wherever it is.
+///
+/// Returns the events and what was found amiss and read all the same.
+pub fn read_events(path: &Path, places: &Places) -> Result<(Stream, Vec<String>), ReadError> {
+    read_stream(path, places).map(|(stream, _, warnings)| (stream, warnings))
+}
+
 /// Reads the conversation in `directory`.
 pub(crate) fn read(directory: &Path, id: ConversationId, places: &Places) -> Result<Conversation, ReadError> {
-    let path = directory.join(EVENTS);
-    let bytes = read_file(&path)?;
-    let parsed = parse_events(&path, &bytes)?;
-    let (stream, form, mut warnings) = if parsed.events.first().is_some_and(|event| legacy::is_older(event)) {
-        let read = convert(&path, &bytes, &parsed)?;
-        let stream = stream_of_lines(&path, &read.lines)?;
-        (stream, read.form, read.warnings)
-    } else {
-        (stream_of_file(&path, &bytes, &parsed, places)?, form_of(&parsed), torn_warning(&path, &parsed))
-    };
+    let (stream, form, mut warnings) = read_stream(&directory.join(EVENTS), places)?;
     let metadata = read_metadata(directory, &mut warnings)?;
     let base_config = read_json(&directory.join(BASE_CONFIG))?;
     Ok(Conversation { id, directory: directory.to_owned(), metadata, stream, base_config, warnings, form })
+}
+
+fn read_stream(path: &Path, places: &Places) -> Result<(Stream, Form, Vec<String>), ReadError> {
+    let bytes = read_file(path)?;
+    let parsed = parse_events(path, &bytes)?;
+    if parsed.events.first().is_some_and(|event| legacy::is_older(event)) {
+        let read = convert(path, &bytes, &parsed)?;
+        return Ok((stream_of_lines(path, &read.lines)?, read.form, read.warnings));
+    }
+    Ok((stream_of_file(path, &bytes, &parsed, places)?, form_of(&parsed), torn_warning(path, &parsed)))
 }
 
 /// Reads the events in `directory` as lines of JSON in the current format.

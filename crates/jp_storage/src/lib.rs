@@ -26,7 +26,7 @@ mod workspace;
 mod writer;
 
 pub use blobs::{Batch, BlobError, BlobFile, BlobFiles, BlobStatus, Blobs, CommitReport, Damage, ReadAhead};
-pub use conversation::{Conversation, ReadError};
+pub use conversation::{Conversation, ReadError, read_events};
 pub use id::ConversationId;
 pub use index::{Index, Summary};
 pub use metadata::Metadata;

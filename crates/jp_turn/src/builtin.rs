@@ -12,6 +12,7 @@ mod move_file;
 mod preview;
 mod read_file;
 mod read_more;
+mod refresh_resource;
 mod run_command;
 mod search_files;
 pub(crate) mod shell;
@@ -23,7 +24,10 @@ use jp_tool::{ContentBlock, ToolResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-pub use self::files::{Files, FilesError};
+pub use self::{
+    files::{Files, FilesError},
+    refresh_resource::{Consent, Refresh, Refreshed, Refreshing},
+};
 use crate::{Permission, Preview, Source, Tool, Toolbox, call::Plan, calls::Line};
 
 /// A tool of jp's own.
@@ -49,11 +53,13 @@ pub enum Builtin {
     Shell,
     /// Reads on where a result was cut.
     ReadMore,
+    /// Takes a new snapshot of something attached.
+    RefreshResource,
 }
 
 impl Builtin {
     /// All of them, in the order in which models are told of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ReadFile,
         Self::ListFiles,
         Self::SearchFiles,
@@ -64,6 +70,7 @@ impl Builtin {
         Self::RunCommand,
         Self::Shell,
         Self::ReadMore,
+        Self::RefreshResource,
     ];
 
     /// Returns the tool of that name.
@@ -86,13 +93,17 @@ impl Builtin {
             Self::RunCommand => "run_command",
             Self::Shell => "shell",
             Self::ReadMore => "read_more",
+            Self::RefreshResource => "refresh_resource",
         }
     }
 
     /// Returns whether it changes nothing: such a tool is on unless it is switched off, and runs unasked.
     #[must_use]
     pub fn is_reader(self) -> bool {
-        matches!(self, Self::ReadFile | Self::ListFiles | Self::SearchFiles | Self::ReadMore)
+        matches!(
+            self,
+            Self::ReadFile | Self::ListFiles | Self::SearchFiles | Self::ReadMore | Self::RefreshResource
+        )
     }
 
     /// Returns the tool with its defaults.
@@ -109,6 +120,7 @@ impl Builtin {
             Self::RunCommand => run_command::tool(),
             Self::Shell => shell::tool(),
             Self::ReadMore => read_more::tool(),
+            Self::RefreshResource => refresh_resource::tool(),
         }
     }
 
@@ -143,6 +155,7 @@ pub(crate) fn plan<'a>(
         Builtin::DeleteFile => delete_file::plan(arguments, toolbox),
         Builtin::RunCommand => run_command::plan(tool, arguments, toolbox),
         Builtin::ReadMore => read_more::plan(tool, arguments, toolbox),
+        Builtin::RefreshResource => refresh_resource::plan(arguments, toolbox),
         Builtin::Shell => Err(shell::NOT_STATEFUL.to_owned()),
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Too
     })
 }
 
-const INTERRUPTED: &str = "The call was interrupted.";
+pub(crate) const INTERRUPTED: &str = "The call was interrupted.";
 
 /// Fails once the person wants no more of this.
 fn wanted(line: &Line) -> Result<(), String> {

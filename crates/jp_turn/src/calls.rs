@@ -65,6 +65,11 @@ impl Line {
         self.cancelled.load(Relaxed)
     }
 
+    /// Returns the flag that is set once the person wants no more of this.
+    pub(crate) fn cancelled(&self) -> &AtomicBool {
+        &self.cancelled
+    }
+
     pub(crate) fn notice(&self, notice: String) {
         self.wish(Wish::Notice(notice));
     }

@@ -30,7 +30,9 @@ mod tool;
 mod toolbox;
 
 pub use ask::{Decision, PermissionRequest, Preview, Question, Reply};
-pub use builtin::{Builtin, Files, FilesError, shell::serve as serve_shell};
+pub use builtin::{
+    Builtin, Consent, Files, FilesError, Refresh, Refreshed, Refreshing, shell::serve as serve_shell,
+};
 pub use local::Command;
 pub use parse::{Parsed, parse_command_output};
 pub use run::{Check, Delta, Host, Outcome, Turn, TurnEvent, run};

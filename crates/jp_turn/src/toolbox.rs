@@ -9,7 +9,11 @@ use std::{
 use jp_attachment::Place;
 use serde_json::Value;
 
-use crate::{Permission, Tool, builtin::Files, stateful::Handles};
+use crate::{
+    Permission, Tool,
+    builtin::{Files, Refresh},
+    stateful::Handles,
+};
 
 /// The tools of a turn.
 #[derive(Debug)]
@@ -22,6 +26,8 @@ pub struct Toolbox {
     pub surroundings: Surroundings,
     /// The workspace's files, as far as tools may reach them.
     pub files: Files,
+    /// Takes new snapshots of what is attached, where anything can be.
+    pub refresh: Option<Box<dyn Refresh>>,
     /// What the person said for the rest of the turn.
     pub(crate) said: Mutex<Said>,
     /// Tools that live on between calls; they end with the turn.
@@ -67,6 +73,7 @@ impl Toolbox {
             disabled: Vec::new(),
             surroundings,
             files,
+            refresh: None,
             said: Mutex::default(),
             handles: Handles::default(),
             asking: Mutex::default(),

@@ -145,6 +145,11 @@ impl Files {
         }
     }
 
+    /// Returns the path from the root that a `file:` URI of the workspace has, as results write it.
+    pub(super) fn path_of(&self, uri: &str) -> Option<String> {
+        seen::path_of(uri, &self.roots)
+    }
+
     /// Returns where a place is on the machine.
     pub(super) fn absolute(&self, spot: &Spot) -> PathBuf {
         self.place.root.join(&spot.path)

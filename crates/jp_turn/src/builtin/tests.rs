@@ -3,6 +3,7 @@
 mod command;
 mod escape;
 mod read;
+mod refresh;
 mod seen;
 mod write;
 
@@ -128,6 +129,6 @@ fn readers_run_unasked_and_all_others_ask() {
     }
     let readers: Vec<_> =
         Builtin::ALL.iter().filter(|builtin| builtin.is_reader()).map(|builtin| builtin.name()).collect();
-    assert_eq!(readers, ["read_file", "list_files", "search_files", "read_more"]);
+    assert_eq!(readers, ["read_file", "list_files", "search_files", "read_more", "refresh_resource"]);
     assert_eq!(Builtin::named("format_disk"), None);
 }

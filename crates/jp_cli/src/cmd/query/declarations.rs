@@ -8,7 +8,8 @@ use std::{
 };
 
 use jp_attachment::{
-    ContentStore, Declared, ExternalKey, Limits, Place, Reach, Secrets, Unavailable, parse_configured,
+    AttachError, ContentStore, Declared, ExternalKey, Limits, Place, Reach, Secrets, Unavailable,
+    parse_configured, parse_stored,
 };
 use jp_config::{Layer, Refresh, Resolved};
 use jp_conversation::Declaration;
@@ -26,6 +27,16 @@ pub(crate) struct Configured {
     pub(crate) refused: Vec<String>,
     /// Those whose changes the model is told of.
     pub(crate) notify: HashSet<Declaration>,
+}
+
+impl Configured {
+    /// Reads a declaration that was made earlier: as the configuration makes it, if it does.
+    pub(crate) fn read(&self, declaration: &Declaration, place: &Place) -> Result<Declared, AttachError> {
+        match self.sources.get(declaration) {
+            Some(declared) => Ok(declared.clone()),
+            None => parse_stored(declaration.as_str(), place),
+        }
+    }
 }
 
 /// Reads the declarations that a configuration makes.
@@ -92,22 +103,46 @@ pub(crate) fn resolving<'a>(
     store: &'a dyn ContentStore,
     skips_unavailable: bool,
 ) -> jp_attachment::Context<'a> {
-    let settings = &config.config.conversation.attachment;
-    let limits = Limits {
-        max_bytes: settings.max_bytes.bytes(),
-        max_total_bytes: settings.max_total_bytes.bytes(),
-        max_files: usize::try_from(settings.max_files).unwrap_or(usize::MAX),
-    };
     let unavailable = if skips_unavailable { Unavailable::Skip } else { Unavailable::Fail };
-    let context = jp_attachment::Context::new(place, store, SystemTime::now());
-    let workers = context.workers.max(NonZeroUsize::MIN.saturating_add(1));
-    let timeout = Duration::from_secs(settings.timeout_secs);
-    let secrets = match settings.secrets {
-        jp_config::Secrets::Off => Secrets::Off,
-        jp_config::Secrets::Warn => Secrets::Warn,
-        jp_config::Secrets::Refuse => Secrets::Refuse,
-    };
-    jp_attachment::Context { limits, unavailable, workers, timeout, secrets, ..context }
+    jp_attachment::Context { unavailable, ..Bounds::of(config).resolving(place, store) }
+}
+
+/// What the configuration bounds resolving by.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) limits: Limits,
+    /// How long one page or command may take.
+    pub(crate) timeout: Duration,
+    pub(crate) secrets: Secrets,
+}
+
+impl Bounds {
+    pub(crate) fn of(config: &Resolved) -> Self {
+        let settings = &config.config.conversation.attachment;
+        let limits = Limits {
+            max_bytes: settings.max_bytes.bytes(),
+            max_total_bytes: settings.max_total_bytes.bytes(),
+            max_files: usize::try_from(settings.max_files).unwrap_or(usize::MAX),
+        };
+        let secrets = match settings.secrets {
+            jp_config::Secrets::Off => Secrets::Off,
+            jp_config::Secrets::Warn => Secrets::Warn,
+            jp_config::Secrets::Refuse => Secrets::Refuse,
+        };
+        Self { limits, timeout: Duration::from_secs(settings.timeout_secs), secrets }
+    }
+
+    /// Returns what resolving depends on, as of now; it fails where something is unavailable.
+    pub(crate) fn resolving<'a>(
+        self,
+        place: &'a Place,
+        store: &'a dyn ContentStore,
+    ) -> jp_attachment::Context<'a> {
+        let Self { limits, timeout, secrets } = self;
+        let context = jp_attachment::Context::new(place, store, SystemTime::now());
+        let workers = context.workers.max(NonZeroUsize::MIN.saturating_add(1));
+        jp_attachment::Context { limits, workers, timeout, secrets, ..context }
+    }
 }
 
 /// Reads the secret that makes `external:` URIs unguessable: from the environment variable of that

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use jp_attachment::{
-    AttachError, Declared, Notice, Place, Reach, Resolved, Source, Unavailable, parse_input, parse_stored,
+    AttachError, Declared, Notice, Place, Resolved, Source, Unavailable, parse_input, parse_stored,
 };
 use jp_conversation::{Declaration, Delivered, resolution::Plan};
 use jp_resource::Snapshot;
@@ -11,7 +11,7 @@ use jp_resource::Snapshot;
 use super::{
     advice,
     declarations::Configured,
-    trust::{agreed, refused},
+    trust::{agreed, is_out_of_bounds, refused},
     watched::watched,
 };
 use crate::{
@@ -108,13 +108,8 @@ fn parse_earlier(
     let mut failed = Vec::new();
     let mut first = None;
     for declaration in earlier.plan.resolve.iter().filter(|declaration| !typed.contains(declaration)) {
-        let declared = match earlier.configured.sources.get(declaration) {
-            Some(declared) => Ok(declared.clone()),
-            None => parse_stored(declaration.as_str(), resolving.place),
-        };
-        let is_configured = earlier.configured.sources.contains_key(declaration);
-        let agreed = match declared {
-            Ok(declared) if !is_configured && declared.source.reach(resolving.place) == Reach::Machine => {
+        let agreed = match earlier.configured.read(declaration, resolving.place) {
+            Ok(declared) if is_out_of_bounds(&declared, resolving.place) => {
                 refused(context, declaration.as_str());
                 continue;
             }

@@ -4,17 +4,19 @@ mod called;
 mod declared;
 mod parameters;
 mod permission;
+mod refreshing;
 mod settings;
 
 use std::{collections::HashMap, path::Path};
 
 use jp_config::Resolved;
+use jp_conversation::resolution;
 use jp_storage::Conversation;
-use jp_turn::{Files, Surroundings, Tool, Toolbox};
+use jp_turn::{Builtin, Files, Permission, Source, Surroundings, Tool, Toolbox};
 use serde_json::{Map, Value, json};
 
 pub(super) use self::called::{calls, line};
-use self::declared::Declared;
+use self::{declared::Declared, refreshing::Refresher};
 use super::{Asked, declarations, model};
 use crate::{args::Query, error::Failure, workspace::Context};
 
@@ -30,6 +32,8 @@ pub(super) struct Tools {
     off: Vec<String>,
     /// What the command line chose, for the conversation to keep to: `{"NAME": {"enable": true}}`.
     pub(super) chosen: Map<String, Value>,
+    /// Whether running a program again for its output asks.
+    programs: Option<Permission>,
     /// What the person agrees to with the first call of a tool that the workspace lets do more than ask, by the tool's
     /// name.
     trust: HashMap<String, String>,
@@ -57,6 +61,9 @@ pub(super) fn choose(
         if let Some(text) = permission::settle(&mut tool, context, config) {
             warn_of_trust(context, &tool.name);
             tools.trust.insert(tool.name.clone(), text);
+        }
+        if tool.source == Source::Builtin(Builtin::RefreshResource) {
+            tools.programs = Some(permission::of_programs(&tool, context, config));
         }
         tools.on.push(tool);
     }
@@ -100,7 +107,25 @@ pub(super) fn toolbox(asked: &Asked<'_>) -> Result<Toolbox, Failure> {
     files.saw(&asked.stream);
     let mut toolbox = Toolbox::new(asked.tools.on.clone(), surroundings, files);
     toolbox.disabled.clone_from(&asked.tools.off);
+    offer_refreshing(asked, &mut toolbox)?;
     Ok(toolbox)
+}
+
+/// Gives `refresh_resource` what it works on; without anything declared it is not offered.
+///
+/// Once it was offered it stays: another list of tools would cost the whole prompt cache.
+fn offer_refreshing(asked: &Asked<'_>, toolbox: &mut Toolbox) -> Result<(), Failure> {
+    let name = Builtin::RefreshResource.name();
+    let Some(position) = toolbox.tools.iter().position(|tool| tool.name == name) else { return Ok(()) };
+    let conversation = &asked.config.config.conversation;
+    let is_chosen = asked.tools.chosen_on().any(|chosen| chosen == name)
+        || conversation.tools.get(name).is_some_and(|settings| settings.enable == Some(true));
+    if is_chosen || !conversation.attachments.is_empty() || resolution::has_attached(&asked.stream) {
+        toolbox.refresh = Some(Box::new(Refresher::new(asked, &toolbox.tools[position])?));
+    } else {
+        toolbox.disabled.push(toolbox.tools.remove(position).name);
+    }
+    Ok(())
 }
 
 /// Returns what no tool writes to: what is configured, and what jp keeps of its own where that is in the workspace.

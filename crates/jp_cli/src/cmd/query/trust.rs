@@ -1,6 +1,7 @@
 //! Whose word it takes to run a program or to reach a private address.
 
 use jp_attachment::{Declared, Place, Reach, Source};
+use jp_storage::Trust;
 
 use crate::{error::Failure, terminal::Terminal, workspace::Context};
 
@@ -12,12 +13,9 @@ pub(super) fn agreed(
     declared: Declared,
     place: &Place,
 ) -> Result<Option<Declared>, Failure> {
-    let text = declared.declaration.as_deref().unwrap_or(&declared.input);
-    let matters = matters_to_trust(&declared, place);
-    let is_trusted = declared.is_trusted || (matters && context.workspace.trust().contains(text));
-    let declared = Declared { is_trusted, ..declared };
+    let declared = known(declared, &context.workspace.trust(), place);
     let Source::Command(line) = &declared.source else { return Ok(Some(declared)) };
-    if is_trusted {
+    if declared.is_trusted {
         return Ok(Some(declared));
     }
     if context.global.yes {
@@ -39,11 +37,23 @@ pub(super) fn agreed(
 /// Returns a declaration if it may be resolved again without asking: it stays in the workspace, or the person made it
 /// themself or agreed to it; a program runs with `--yes`, too.
 pub(super) fn unasked(context: &Context<'_>, declared: Declared, place: &Place) -> Option<Declared> {
+    let declared = known(declared, &context.workspace.trust(), place);
     let reach = declared.source.reach(place);
-    let text = declared.declaration.as_deref().unwrap_or(&declared.input);
-    let is_agreed = matters_to_trust(&declared, place) && context.workspace.trust().contains(text);
-    let is_trusted = declared.is_trusted || is_agreed || (reach == Reach::Program && context.global.yes);
+    let is_trusted = declared.is_trusted || (reach == Reach::Program && context.global.yes);
     (is_trusted || reach == Reach::Workspace).then_some(Declared { is_trusted, ..declared })
+}
+
+/// Returns a declaration as the person's own, where they made it or agreed to it before.
+pub(super) fn known(declared: Declared, trust: &Trust, place: &Place) -> Declared {
+    let text = declared.declaration.as_deref().unwrap_or(&declared.input);
+    let matters = matters_to_trust(&declared, place);
+    let is_trusted = declared.is_trusted || (matters && trust.contains(text));
+    Declared { is_trusted, ..declared }
+}
+
+/// Returns whether a declaration that is not the person's reaches for files outside the workspace.
+pub(super) fn is_out_of_bounds(declared: &Declared, place: &Place) -> bool {
+    !declared.is_trusted && declared.source.reach(place) == Reach::Machine
 }
 
 /// Returns a command line as a question may show it: on one line, with nothing in it that is not seen.
@@ -67,7 +77,7 @@ fn nobody_to_ask(line: &str) -> Failure {
 }
 
 /// Returns whether it makes a difference who made a declaration.
-fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
+pub(super) fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
     matches!(declared.source.reach(place), Reach::Network | Reach::Program)
 }
 

@@ -73,9 +73,14 @@ pub(in crate::builtin) fn mark(path: &str, checksum: Checksum) -> Map<String, Va
 }
 
 fn attached(snapshot: &Snapshot, roots: &[PathBuf]) -> Option<(String, Checksum)> {
-    let is_whole_file = snapshot.uri.starts_with("file:") && uri::split_fragment(&snapshot.uri).1.is_none();
-    let names = is_whole_file.then(|| named::names(&snapshot.uri, roots).ok()).flatten()?;
-    Some((spot::shown(&names.iter().collect::<PathBuf>()), snapshot.blob_ref().checksum))
+    Some((path_of(&snapshot.uri, roots)?, snapshot.blob_ref().checksum))
+}
+
+/// Returns the path from the root of the file that a URI without a fragment names.
+pub(super) fn path_of(uri: &str, roots: &[PathBuf]) -> Option<String> {
+    let is_whole_file = uri.starts_with("file:") && uri::split_fragment(uri).1.is_none();
+    let names = is_whole_file.then(|| named::names(uri, roots).ok()).flatten()?;
+    Some(spot::shown(&names.iter().collect::<PathBuf>()))
 }
 
 fn marked(block: &StoredBlock) -> Option<(String, Checksum)> {

@@ -44,6 +44,13 @@ pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) 
     Some(text)
 }
 
+/// Returns the permission to run a program again for its output, which passes that of a tool as one that asks does.
+pub(super) fn of_programs(tool: &Tool, context: &Context<'_>, config: &Resolved) -> Permission {
+    let mut asking = Tool { permission: Permission::Ask, ..tool.clone() };
+    settle(&mut asking, context, config);
+    asking.permission
+}
+
 /// Returns what the configuration says; jp's own readers run unattended unless something is said of them by name.
 fn wanted(tool: &Tool, settings: Settings<'_>) -> Permission {
     let all = settings.all.and_then(|all| all.run);

@@ -1,0 +1,239 @@
+//! New snapshots for `refresh_resource`: of what the conversation holds, from where it was attached.
+
+mod cause;
+mod memory;
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
+
+use jp_attachment::{Declared, Place, Reach, Source, parse_stored};
+use jp_conversation::{Declaration, Stream, resolution};
+use jp_resource::uri::{self, PathStyle};
+use jp_storage::Trust;
+use jp_turn::{Consent, Permission, Refresh, Refreshed, Refreshing, Tool};
+
+use self::{cause::cause, memory::Memory};
+use crate::{
+    cmd::query::{
+        Asked,
+        declarations::{Bounds, Configured, configured, place},
+        trust::{is_out_of_bounds, known, matters_to_trust},
+    },
+    error::Failure,
+};
+
+/// How many resources are named to a model that asks for another, and how long their URIs may be for that.
+const NAMED: usize = 10;
+const NAMED_BYTES: usize = 200;
+
+/// Takes new snapshots of what a conversation holds.
+#[derive(Debug)]
+pub(super) struct Refresher {
+    /// What the requests of the conversation hold, by URI.
+    held: BTreeMap<String, Held>,
+    configured: Configured,
+    excludes: Vec<Declared>,
+    place: Place,
+    trust: Trust,
+    bounds: Bounds,
+    bear_database: Option<PathBuf>,
+    /// Whether running a program again asks.
+    programs: Permission,
+}
+
+/// A resource that the conversation holds.
+#[derive(Debug)]
+struct Held {
+    name: Option<String>,
+    /// What gave it last, where that is recorded.
+    declaration: Option<Declaration>,
+}
+
+impl Refresher {
+    pub(super) fn new(asked: &Asked<'_>, tool: &Tool) -> Result<Self, Failure> {
+        let place = place(asked.context, asked.config)?;
+        let configured = configured(asked.config, &place)?;
+        let declared = resolution::effective(&asked.stream, &configured.declarations);
+        let excludes = declared.iter().filter(|declaration| declaration.is_exclude());
+        let excludes = excludes.filter_map(|declaration| parse_stored(declaration.as_str(), &place).ok());
+        let bounds = Bounds::of(asked.config);
+        Ok(Self {
+            held: held(&asked.stream),
+            excludes: excludes.collect(),
+            configured,
+            place,
+            trust: asked.context.workspace.trust(),
+            bounds: Bounds { timeout: bounds.timeout.min(tool.timeout), ..bounds },
+            bear_database: asked.context.environment.bear_database.clone(),
+            programs: asked.tools.programs.unwrap_or(Permission::Ask),
+        })
+    }
+
+    /// Finds what is meant: that very URI, else the one that differs in nothing but the fragment.
+    fn find(&self, uri: &str) -> Result<(&str, &Held), String> {
+        let place = |uri| uri::split_fragment(uri).0;
+        let found = self.held.get_key_value(uri).or_else(|| self.held.get_key_value(place(uri)));
+        let found = found.or_else(|| self.held.iter().find(|(held, _)| place(held) == place(uri)));
+        found.map(|(uri, held)| (uri.as_str(), held)).ok_or_else(|| self.unknown(uri))
+    }
+
+    fn unknown(&self, uri: &str) -> String {
+        let shown: String = uri.chars().take(NAMED_BYTES).collect();
+        let refused = format!("{shown:?} is not attached to this conversation, so it is not read.");
+        let known: Vec<_> = self.held.iter().filter(|(uri, held)| !held.is_snapshot(uri)).collect();
+        if known.is_empty() {
+            return format!("{refused} Nothing is attached that can be read again.");
+        }
+        let short = known.iter().map(|(uri, _)| uri.as_str()).filter(|uri| uri.len() <= NAMED_BYTES);
+        let names: Vec<_> = short.take(NAMED).collect();
+        let more = match known.len() - names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("{refused} What can be refreshed: {}{more}.", names.join(", "))
+    }
+
+    /// Finds out what gives a resource on this machine.
+    fn source(&self, uri: &str, held: &Held) -> Result<Declared, String> {
+        let failed = |error| held.failed(uri, &cause(&error));
+        let declaration = held.declaration.clone().unwrap_or_else(|| Declaration::new(uri));
+        let declared = self.configured.read(&declaration, &self.place).map_err(failed)?;
+        let declared = self.narrowed(declared, uri).map_err(failed)?;
+        if is_out_of_bounds(&declared, &self.place) {
+            let cause = "it is outside the workspace, and only the person may attach what is there";
+            return Err(held.failed(uri, cause));
+        }
+        Ok(known(declared, &self.trust, &self.place))
+    }
+
+    /// Narrows a directory or a pattern down to the one file.
+    fn narrowed(&self, declared: Declared, uri: &str) -> Result<Declared, jp_attachment::AttachError> {
+        let base = match &declared.source {
+            Source::Path(directory) => directory,
+            Source::Glob(glob) => &glob.base,
+            _ => return Ok(declared),
+        };
+        match uri::file_path(uri, PathStyle::native()) {
+            Ok(path) if Path::new(&path).starts_with(base) && Path::new(&path) != base => {
+                let file = parse_stored(uri, &self.place)?;
+                Ok(Declared { is_trusted: declared.is_trusted, ..file })
+            }
+            _ => Ok(declared),
+        }
+    }
+
+    /// Returns whether the person is asked, and what they are told of it.
+    fn consent(&self, declared: &Declared, uri: &str, held: &Held) -> Result<(Consent, String), String> {
+        let label = held.label(uri);
+        let from = match &declared.source {
+            Source::Command(line) => format!("the output of `{}`", line.name()),
+            _ => label.to_owned(),
+        };
+        if matters_to_trust(declared, &self.place) && !declared.is_trusted {
+            return Ok((Consent::EachTime, format!("{from}, which the workspace or its history attached")));
+        }
+        let consent = match (declared.source.reach(&self.place), self.programs) {
+            (Reach::Program, Permission::Deny) => {
+                return Err(held.failed(uri, "the person's configuration denies that programs run for it"));
+            }
+            (Reach::Program, Permission::Ask) => Consent::OncePerTurn,
+            _ => Consent::Unneeded,
+        };
+        Ok((consent, from))
+    }
+
+    fn take(
+        &self,
+        declared: &Declared,
+        uri: &str,
+        held: &Held,
+        cancelled: &AtomicBool,
+    ) -> Result<Refreshed, String> {
+        let store = Memory::default();
+        let resolving = jp_attachment::Context {
+            cancelled: Some(cancelled),
+            bear_database: self.bear_database.as_deref(),
+            ..self.bounds.resolving(&self.place, &store)
+        };
+        let is_of_files = matches!(declared.source, Source::Path(_) | Source::Glob(_));
+        let excludes = self.excludes.iter().filter(|_| is_of_files);
+        let wanted: Vec<_> = excludes.chain([declared]).cloned().collect();
+        let resolved = jp_attachment::resolve(&wanted, &resolving);
+        let resolved = resolved.map_err(|error| held.failed(uri, &cause(&error)))?;
+        let found = resolved.resources.into_iter().find(|resource| resource.uri == uri);
+        let resource = found.and_then(|resource| store.load(resource)).ok_or_else(|| {
+            held.failed(uri, "what attached it does not give it any more: it was moved or excluded")
+        })?;
+        Ok(Refreshed { resource, notices: resolved.notices.iter().map(ToString::to_string).collect() })
+    }
+}
+
+impl Refresh for Refresher {
+    fn plan(&self, uri: &str) -> Result<Refreshing<'_>, String> {
+        let (uri, held) = self.find(uri)?;
+        if held.is_snapshot(uri) {
+            return Err(held.unrepeatable(uri));
+        }
+        let declared = self.source(uri, held)?;
+        let (consent, from) = self.consent(&declared, uri, held)?;
+        let take = move |cancelled: &AtomicBool| self.take(&declared, uri, held, cancelled);
+        Ok(Refreshing { from, consent, take: Box::new(take) })
+    }
+}
+
+impl Held {
+    fn label<'a>(&'a self, uri: &'a str) -> &'a str {
+        self.name.as_deref().unwrap_or(uri)
+    }
+
+    /// Returns whether nothing says where it is from.
+    fn is_snapshot(&self, uri: &str) -> bool {
+        Declaration::new(uri).names_snapshot()
+            || self.declaration.as_ref().is_some_and(Declaration::names_snapshot)
+    }
+
+    fn unrepeatable(&self, uri: &str) -> String {
+        let again = match uri.split_once(':') {
+            Some(("stdin", _)) => "pipe it in again with `--attach -`".to_owned(),
+            Some(("clip", _)) => "attach the clipboard again with `--attach clip:`".to_owned(),
+            Some(("external", _)) => "attach the file again with `--attach PATH`".to_owned(),
+            _ => "attach it again with `--attach`".to_owned(),
+        };
+        format!(
+            "{} is a snapshot: the conversation does not say where it is from, so it can't be read again. Ask the person to {again}, if you need what is there now.",
+            self.label(uri)
+        )
+    }
+
+    /// Says why there is no new snapshot.
+    fn failed(&self, uri: &str, cause: &str) -> String {
+        format!(
+            "{} could not be refreshed: {cause}. The conversation still holds what was read before.",
+            self.label(uri)
+        )
+    }
+}
+
+/// Returns what the requests of a conversation hold. What tools returned does not count: they are no way around
+/// attaching.
+fn held(stream: &Stream) -> BTreeMap<String, Held> {
+    let mut held: BTreeMap<String, Held> = BTreeMap::new();
+    for (_, request) in stream.requests() {
+        for snapshot in &request.resources {
+            let entry = held.entry(snapshot.uri.clone());
+            let known = entry.or_insert_with(|| Held { name: None, declaration: None });
+            known.name.clone_from(&snapshot.name);
+        }
+        for delivered in &request.delivered {
+            for snapshot in delivered.resources.iter().filter_map(|index| request.resources.get(*index)) {
+                if let Some(known) = held.get_mut(&snapshot.uri) {
+                    known.declaration = Some(delivered.declaration.clone());
+                }
+            }
+        }
+    }
+    held
+}

@@ -1,0 +1,45 @@
+//! Why something was not read again, in words that a conversation may keep.
+
+use jp_attachment::AttachError;
+
+use crate::{error::chain, output::without_credentials};
+
+/// Returns the cause as a fragment. It names no path: results are stored, and may be read on other machines.
+pub(super) fn cause(error: &AttachError) -> String {
+    match error {
+        AttachError::Missing { .. } => "nothing is there any more".to_owned(),
+        AttachError::NoMatch { .. } | AttachError::EmptyDirectory { .. } => {
+            "no file is left there".to_owned()
+        }
+        AttachError::Io { action, source, .. } => format!("to {action} it failed: {source}"),
+        AttachError::Special { kind, .. } => format!("there is a {kind} now"),
+        AttachError::NotUtf8 { .. } => "its name is not UTF-8".to_owned(),
+        AttachError::AllIgnored { rule, .. } => {
+            format!("the line `{}` of an ignore file leaves it out", rule.pattern.escape_debug())
+        }
+        AttachError::AllSecret { .. } => "it looks like it holds secrets".to_owned(),
+        AttachError::AllExcluded { .. } => "it is excluded".to_owned(),
+        AttachError::Secret { kind, line, .. } => {
+            format!(
+                "its line {line} holds what looks like {kind}, and conversation.attachment.secrets refuses that"
+            )
+        }
+        AttachError::TooLarge { size, limit, .. } => format!(
+            "it has {size} bytes now, more than the {limit} that conversation.attachment.max_bytes allows"
+        ),
+        AttachError::TooLong { limit, .. } => {
+            format!("it is longer than the {limit} bytes that conversation.attachment.max_bytes allows")
+        }
+        AttachError::Changing { .. } => "it keeps changing while it is read".to_owned(),
+        AttachError::Unsupported { scheme, .. } => format!("nothing here reads `{scheme}`"),
+        AttachError::Http { source, .. } => without_credentials(&chain(&**source)),
+        AttachError::Command { source, .. } => chain(source),
+        AttachError::Mcp { source, .. } => chain(source),
+        AttachError::Malformed { reason, .. } => reason.clone(),
+        AttachError::Interrupted => "it was interrupted".to_owned(),
+        AttachError::TooManyFiles { .. } | AttachError::TooManyBytes { .. } => {
+            "what it is a part of is more than may be attached at once".to_owned()
+        }
+        _ => "what attached it can't be read here".to_owned(),
+    }
+}

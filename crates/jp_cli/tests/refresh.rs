@@ -1,0 +1,410 @@
+//! `refresh_resource`: what is attached is read again when the model asks for it.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
+
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+use jp_llm::testing::{Reply, Server};
+use serde_json::{Value, json};
+use support::{Sandbox, answer, answering, calling, last_request, playing, results};
+use terminal::Terminal;
+
+/// The person's own configuration.
+const USER: &str = "~/.config/jp/config.toml";
+
+/// A model that answers, then refreshes each of these in a turn of its own.
+fn refreshing(uris: &[&str]) -> Server {
+    let turns =
+        uris.iter().flat_map(|uri| [calling(&[("refresh_resource", json!({"uri": uri}))]), answer("Done.")]);
+    playing([answer("Seen.")].into_iter().chain(turns).collect())
+}
+
+/// Returns the URI of a file of the workspace.
+fn file_uri(sandbox: &Sandbox, path: &str) -> String {
+    format!("file://{}", sandbox.path(path).display())
+}
+
+/// A person with a file that is attached, and a model that refreshes it once.
+fn with_file(path: &str, content: &str) -> (Server, Sandbox) {
+    with_attached(path, path, content)
+}
+
+/// Attaches something that gives a file, which the model refreshes once.
+fn with_attached(input: &str, path: &str, content: &str) -> (Server, Sandbox) {
+    let sandbox = Sandbox::new();
+    let server = refreshing(&[&file_uri(&sandbox, path)]);
+    let sandbox = sandbox.with_server(&server);
+    sandbox.write(path, content);
+    sandbox.jp(&["q", "--new", "-a", input, "look"]).succeeded();
+    (server, sandbox)
+}
+
+/// Returns the events of results.
+fn responses(sandbox: &Sandbox) -> Vec<Value> {
+    let events = sandbox.events().into_iter();
+    events.filter(|event| event["type"] == "tool_call_response").collect()
+}
+
+/// Returns the only resource of the last result.
+fn refreshed(sandbox: &Sandbox) -> Value {
+    let response = responses(sandbox).pop().unwrap();
+    let [block] = &response["content"].as_array().unwrap()[..] else { panic!("{response}") };
+    block["resource"].clone()
+}
+
+/// Returns the only text of the last result, which is an error.
+fn error(sandbox: &Sandbox) -> String {
+    let response = responses(sandbox).pop().unwrap();
+    assert_eq!(response["is_error"], true, "{response}");
+    response["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+fn offers(server: &Server) -> bool {
+    let request = last_request(server);
+    let tools = request["tools"].as_array().cloned().unwrap_or_default();
+    tools.iter().any(|tool| tool["function"]["name"] == "refresh_resource")
+}
+
+/// Returns what the first request attached.
+fn attached(sandbox: &Sandbox) -> Value {
+    let events = sandbox.events();
+    let request = events.iter().find(|event| event["type"] == "chat_request").unwrap();
+    request["resources"][0].clone()
+}
+
+#[test]
+fn changed_file_is_a_new_snapshot_of_the_same_identity() {
+    let (server, sandbox) = with_file("src/a.rs", "fn old() {}\n");
+    sandbox.write("src/a.rs", "fn new() {}\n");
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert!(results(&server)[0].contains("fn new() {}"), "{:?}", results(&server));
+    let (old, new) = (attached(&sandbox), refreshed(&sandbox));
+    for field in ["uri", "name", "mimeType"] {
+        assert_eq!(old[field], new[field]);
+    }
+    assert_eq!(new["name"], "src/a.rs");
+    assert_ne!(old["content"], new["content"]);
+}
+
+#[test]
+fn unchanged_file_has_the_content_that_was_attached() {
+    let (_server, sandbox) = with_file("a.txt", "same\n".repeat(100).as_str());
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert_eq!(attached(&sandbox)["content"], refreshed(&sandbox)["content"]);
+    let blobs = sandbox.files(".jp/blobs");
+    let named = attached(&sandbox)["content"]["$blob"].as_str().unwrap()[2..].to_owned();
+    assert_eq!(blobs.iter().filter(|path| support::shown(path).contains(&named)).count(), 1);
+}
+
+#[test]
+fn deleted_file_is_an_error_that_the_model_can_go_on_from() {
+    let (_server, sandbox) = with_file("a.txt", "x");
+    fs::remove_file(sandbox.path("a.txt")).unwrap();
+    assert_eq!(sandbox.jp(&["q", "again"]).succeeded().stdout, "Done.\n");
+    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: nothing is there any more. The conversation still holds what was read before.");
+}
+
+#[test]
+fn file_that_is_too_large_now_is_not_read() {
+    let (_server, sandbox) = with_file("a.txt", "x");
+    sandbox.write("a.txt", "x".repeat(2000));
+    sandbox.jp(&["q", "-c", "conversation.attachment.max_bytes=1000", "again"]).succeeded();
+    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: it has 2000 bytes now, more than the 1000 that conversation.attachment.max_bytes allows. The conversation still holds what was read before.");
+}
+
+#[test]
+fn secrets_are_looked_for_as_where_something_is_attached() {
+    let sandbox = Sandbox::new();
+    let uri = file_uri(&sandbox, "a.txt");
+    let server = refreshing(&[&uri, &uri]);
+    let sandbox = sandbox.with_server(&server);
+    sandbox.write("a.txt", "x");
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "look"]).succeeded();
+    // Put together here, so that nothing finds one in this file.
+    let token = ["ghp", "_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
+    sandbox.write("a.txt", format!("fine\ntoken = '{token}'\n"));
+    let refuse = "conversation.attachment.secrets=refuse";
+    let warned = sandbox.jp(&["q", "-c", "conversation.attachment.secrets=warn", "again"]).succeeded();
+    assert!(warned.stderr.contains("line 2 holds what looks like"), "{}", warned.stderr);
+    assert!(refreshed(&sandbox)["content"].is_object());
+    sandbox.jp(&["q", "-c", refuse, "again"]).succeeded();
+    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: its line 2 holds what looks like a password or token, and conversation.attachment.secrets refuses that. The conversation still holds what was read before.");
+}
+
+#[test]
+fn file_of_a_directory_or_pattern_comes_alone() {
+    for (input, declaration) in [("src", "file:src/"), ("src/*.rs", "file:src/*.rs")] {
+        let (_server, sandbox) = with_attached(input, "src/a.rs", "old");
+        assert_eq!(sandbox.events()[0]["delta"]["conversation"]["attachments"]["add"], json!([declaration]));
+        sandbox.write("src/a.rs", "new");
+        sandbox.write("src/large.rs", "x".repeat(5000));
+        // The directory as a whole can't be read any more; the file can.
+        sandbox.jp(&["q", "-c", "conversation.attachment.max_bytes=1000", "again"]).succeeded();
+        assert_eq!(refreshed(&sandbox)["name"], "src/a.rs", "{input}");
+        fs::remove_file(sandbox.path("src/a.rs")).unwrap();
+    }
+}
+
+#[test]
+fn link_that_leads_out_by_now_is_not_followed() {
+    let (_server, sandbox) = with_attached("src", "src/a.rs", "old");
+    let outside = sandbox.write("~/secret.txt", "the secret");
+    fs::remove_file(sandbox.path("src/a.rs")).unwrap();
+    std::os::unix::fs::symlink(outside, sandbox.path("src/a.rs")).unwrap();
+    sandbox.jp(&["q", "again"]).succeeded();
+    insta::assert_snapshot!(error(&sandbox), @"src/a.rs could not be refreshed: it is outside the workspace, and only the person may attach what is there. The conversation still holds what was read before.");
+}
+
+/// A server with a page that changes each time it is asked for; from the third time on there is none.
+fn page() -> Server {
+    let count = Arc::new(AtomicUsize::new(0));
+    Server::scripted(move |_, _| match count.fetch_add(1, Relaxed) {
+        version @ ..2 => {
+            Reply::with_headers(200, "content-type: text/plain\r\n", &format!("version {version}\n"))
+        }
+        _ => Reply::json(404, "{}"),
+    })
+}
+
+#[test]
+fn page_is_got_again_and_its_absence_is_told() {
+    let page = page();
+    let url = format!("{}/notes", page.url());
+    let server = refreshing(&[&url, &url]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "-a", &url, "look"]).succeeded();
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert!(results(&server)[0].contains("version 1"), "{:?}", results(&server));
+    assert_eq!((&attached(&sandbox)["uri"], &refreshed(&sandbox)["uri"]), (&json!(url), &json!(url)));
+    sandbox.jp(&["q", "and again"]).succeeded();
+    insta::assert_snapshot!(error(&sandbox).replace(page.url(), "http://PAGE"), @"http://PAGE/notes could not be refreshed: get http://PAGE/notes: the server answered 404 (Not Found). The conversation still holds what was read before.");
+}
+
+/// Forgets what the person made and agreed to in this checkout, as in a clone of it.
+fn forget(sandbox: &Sandbox) {
+    for path in sandbox.files("../../.local/share/jp") {
+        if path.components().any(|name| name.as_os_str() == "trusted") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn page_of_a_history_that_is_not_trusted_asks() {
+    let page = page();
+    let url = format!("{}/notes", page.url());
+    let server = refreshing(&[&url, &url]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "-a", &url, "look"]).succeeded();
+    forget(&sandbox);
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert!(error(&sandbox).contains("there is no terminal"), "{}", error(&sandbox));
+    assert_eq!(page.received().len(), 1);
+    // Who agrees to the page does not agree to a private address.
+    sandbox.jp(&["q", "--yes", "again"]).succeeded();
+    assert!(error(&sandbox).contains("private network"), "{}", error(&sandbox));
+    assert_eq!(page.received().len(), 1);
+}
+
+#[test]
+fn ctrl_c_ends_what_a_page_takes() {
+    let count = AtomicUsize::new(0);
+    let page = Server::scripted(move |_, _| match count.fetch_add(1, Relaxed) {
+        0 => Reply::with_headers(200, "content-type: text/plain\r\n", "one"),
+        _ => Reply::hang(),
+    });
+    let server = refreshing(&[page.url()]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "-a", page.url(), "look"]).succeeded();
+    let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
+    let server = playing(vec![calling(&[("refresh_resource", json!({"uri": uri}))]), answer("Done.")]);
+    let sandbox = sandbox.with_server(&server);
+    let mut child = sandbox.command(&["q", "again"]).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while page.received().len() < 2 {
+        assert!(Instant::now() < until, "the page is not asked for");
+        std::thread::yield_now();
+    }
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(error(&sandbox), "The call was interrupted.");
+}
+
+/// A command that counts its runs.
+const COUNT: &str = "cmd:sh -c 'echo x >> runs; wc -l < runs'";
+
+fn with_command() -> (Server, Sandbox) {
+    let sandbox = Sandbox::new();
+    let asked = answering("Seen.");
+    let sandbox = sandbox.with_server(&asked);
+    sandbox.jp(&["q", "--new", "-a", COUNT, "look"]).succeeded();
+    let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
+    let server = playing(vec![calling(&[("refresh_resource", json!({"uri": uri}))]), answer("Done.")]);
+    let sandbox = sandbox.with_server(&server);
+    (server, sandbox)
+}
+
+#[test]
+fn command_asks_and_is_refused_without_a_terminal() {
+    let (server, sandbox) = with_command();
+    let run = sandbox.jp(&["q", "again"]).succeeded();
+    assert!(run.stderr.contains("`refresh_resource` was refused"), "{}", run.stderr);
+    assert!(results(&server)[0].contains("there is no terminal"), "{:?}", results(&server));
+    assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\n");
+}
+
+#[test]
+fn person_is_shown_what_would_run_and_says_yes_for_the_turn() {
+    let (_server, sandbox) = with_command();
+    let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
+    let call = calling(&[("refresh_resource", json!({"uri": uri}))]);
+    let server = playing(vec![call.clone(), call, answer("Done.")]);
+    let sandbox = sandbox.with_server(&server);
+    let mut terminal = Terminal::run(sandbox.command(&["q", "again"]));
+    terminal.expect("refresh the output of `sh -c");
+    terminal.answer("[w]hy not:", "a\r");
+    assert_eq!(terminal.wait(), 0, "{}", terminal.output());
+    assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\nx\nx\n");
+}
+
+#[test]
+fn command_runs_again_with_leave() {
+    let leaves: [(&str, &[&str]); 2] = [
+        ("", &["q", "--yes", "again"]),
+        ("conversation.tools.refresh_resource.run = 'unattended'", &["q", "again"]),
+    ];
+    for (config, arguments) in leaves {
+        let (_server, sandbox) = with_command();
+        sandbox.write(USER, config);
+        sandbox.jp(arguments).succeeded();
+        assert_eq!(refreshed(&sandbox)["uri"], attached(&sandbox)["uri"]);
+        assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\nx\n");
+    }
+}
+
+#[test]
+fn command_of_a_history_that_is_not_trusted_asks_whatever_runs_unattended() {
+    let (_server, sandbox) = with_command();
+    sandbox.write(USER, "conversation.tools.refresh_resource.run = 'unattended'");
+    forget(&sandbox);
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert!(error(&sandbox).contains("there is no terminal"), "{}", error(&sandbox));
+    assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\n");
+}
+
+#[test]
+fn file_outside_is_a_snapshot_and_the_model_is_told_how_to_have_it_again() {
+    let sandbox = Sandbox::new();
+    let asked = answering("Seen.");
+    let sandbox = sandbox.with_server(&asked);
+    let outside = sandbox.write("~/notes.md", "x");
+    sandbox.jp(&["q", "--new", "-a", &support::shown(&outside), "look"]).succeeded();
+    let uri = attached(&sandbox)["uri"].as_str().unwrap().to_owned();
+    let server = playing(vec![calling(&[("refresh_resource", json!({"uri": uri}))]), answer("Done.")]);
+    let sandbox = sandbox.with_server(&server);
+    sandbox.jp(&["q", "again"]).succeeded();
+    insta::assert_snapshot!(error(&sandbox), @"notes.md is a snapshot: the conversation does not say where it is from, so it can't be read again. Ask the person to attach the file again with `--attach PATH`, if you need what is there now.");
+}
+
+#[test]
+fn what_is_not_attached_is_refused_though_a_tool_named_it() {
+    let sandbox = Sandbox::new();
+    let (known, named) = (file_uri(&sandbox, "known.txt"), file_uri(&sandbox, "named.txt"));
+    let server = playing(vec![
+        calling(&[("read_file", json!({"path": "named.txt"}))]),
+        calling(&[("refresh_resource", json!({"uri": named}))]),
+        answer("Done."),
+    ]);
+    let sandbox = sandbox.with_server(&server);
+    sandbox.write("known.txt", "x");
+    sandbox.write("named.txt", "y");
+    sandbox.jp(&["q", "--new", "-a", "known.txt", "look"]).succeeded();
+    let told = error(&sandbox).replace(&known, "KNOWN").replace(&named, "NAMED");
+    insta::assert_snapshot!(told, @r#""NAMED" is not attached to this conversation, so it is not read. What can be refreshed: KNOWN."#);
+}
+
+#[test]
+fn scheme_decides_where_no_declaration_is_recorded() {
+    let (_server, sandbox) = with_file("a.txt", "old");
+    let path = sandbox.conversation().join("events.json");
+    let mut events = sandbox.events();
+    for event in &mut events {
+        event.as_object_mut().unwrap().remove("delivered");
+    }
+    fs::write(&path, json!(events).to_string()).unwrap();
+    sandbox.write("a.txt", "new");
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert_ne!(refreshed(&sandbox)["content"], attached(&sandbox)["content"]);
+
+    let text = json!(events).to_string().replace("workspace:///a.txt", "org://notes");
+    assert!(text.contains("org://notes"));
+    fs::write(&path, text).unwrap();
+    let server =
+        playing(vec![calling(&[("refresh_resource", json!({"uri": "org://notes"}))]), answer("Done.")]);
+    let sandbox = sandbox.with_server(&server);
+    sandbox.jp(&["q", "again"]).succeeded();
+    insta::assert_snapshot!(error(&sandbox), @"a.txt could not be refreshed: nothing here reads `org:`. The conversation still holds what was read before.");
+}
+
+#[test]
+fn fragment_does_not_matter_where_none_was_attached() {
+    let sandbox = Sandbox::new();
+    let uri = format!("{}#L1-2", file_uri(&sandbox, "a.txt"));
+    let server = refreshing(&[&uri]);
+    let sandbox = sandbox.with_server(&server);
+    sandbox.write("a.txt", "x");
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "look"]).succeeded();
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert_eq!(refreshed(&sandbox)["uri"], attached(&sandbox)["uri"]);
+}
+
+#[test]
+fn tool_is_offered_once_something_is_declared_and_stays() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "x");
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(!offers(&server));
+    sandbox.jp(&["q", "-a", "a.txt", "x"]).succeeded();
+    assert!(offers(&server));
+    let tools = last_request(&server)["tools"].to_string();
+    sandbox.jp(&["attachment", "rm", "a.txt"]).succeeded();
+    sandbox.jp(&["q", "x"]).succeeded();
+    assert_eq!(last_request(&server)["tools"].to_string(), tools);
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(!offers(&server));
+    sandbox.jp(&["attachment", "add", "a.txt"]).succeeded();
+    sandbox.jp(&["q", "x"]).succeeded();
+    assert!(offers(&server));
+}
+
+#[test]
+fn tool_is_offered_where_the_configuration_declares_or_chooses_it() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "-t", "refresh_resource", "x"]).succeeded();
+    assert!(offers(&server));
+    sandbox.jp(&["q", "x"]).succeeded();
+    assert!(offers(&server));
+    sandbox.write("a.txt", "x");
+    sandbox.write(USER, "conversation.attachments = ['file:a.txt']");
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(offers(&server));
+    sandbox.jp(&["q", "-T=refresh_resource", "x"]).succeeded();
+    assert!(!offers(&server));
+    sandbox.jp(&["q", "x"]).succeeded();
+    assert!(!offers(&server));
+}
