@@ -139,6 +139,9 @@ pub(crate) struct Query {
     /// Show what would be sent, and send nothing
     #[arg(long)]
     pub(crate) explain: bool,
+    /// Send no request that has more than about this many tokens; the exit code is then 3
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) budget: Option<u64>,
     /// Leave out attachments that can't be read, instead of failing
     #[arg(long)]
     pub(crate) skip_unavailable: bool,

@@ -61,6 +61,11 @@ fn storage_page_runs() {
 }
 
 #[test]
+fn delivery_page_runs() {
+    runs("docs/delivery.md", "Yes.");
+}
+
+#[test]
 fn tools_page_runs() {
     runs("docs/tools.md", "Yes.");
 }

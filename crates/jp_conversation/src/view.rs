@@ -3,6 +3,7 @@
 //! [`delivered`] is a pure function of the events and a [`Policy`]: equal events give equal threads, and a stream that
 //! grew gives a thread that starts with the old one. [`thread`] is the same with everything switched off.
 
+mod cold;
 mod compact;
 mod coverage;
 mod cut;
@@ -14,6 +15,7 @@ mod hints;
 mod lines;
 mod notice;
 mod policy;
+mod prefix;
 mod render;
 mod superseded;
 mod words;
@@ -26,6 +28,7 @@ use std::{
 use jp_resource::{BlobRef, Encoding, Payload, Snapshot};
 use jp_tool::StoredBlock;
 
+pub use cold::is_cold;
 pub use compact::{Compacted, covered_turns};
 pub use cut::{Shown, inline_text, shown_text};
 pub use delivery::{Call, Delivery, Place, WhyFull};
@@ -34,6 +37,7 @@ pub use hidden::Hidden;
 pub use hints::CacheHint;
 pub use lines::Span;
 pub use policy::{NoTexts, Policy, SupersededPolicy, Texts};
+pub use prefix::{last_request, shared_prefix};
 pub use render::{resource_block, text_of_missing_answer, text_of_missing_result};
 pub use superseded::superseded;
 

@@ -11,6 +11,7 @@ mod marks;
 mod schema;
 
 pub use decode::decoder;
+pub(crate) use encode::cache_marks;
 pub use encode::{DEFAULT_MAX_TOKENS, encode};
 
 /// The version of the API, a header of every request.

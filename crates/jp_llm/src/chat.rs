@@ -29,6 +29,7 @@ mod message;
 pub use decode::decoder;
 pub use encode::encode;
 pub(crate) use head::WireTool;
+pub(crate) use marks::{cache_marks, vendor};
 
 pub use crate::decode::INVALID_ARGUMENTS;
 

@@ -37,6 +37,7 @@
 pub mod anthropic;
 mod base_url;
 mod body;
+mod cache;
 pub mod chat;
 mod client;
 mod decode;
@@ -65,6 +66,7 @@ mod xml;
 
 pub use base_url::BaseUrl;
 pub use body::Body;
+pub use cache::CacheMarks;
 pub use client::{Client, Response};
 pub use decode::{Decoder, INVALID_ARGUMENTS};
 pub use endpoint::{Endpoint, Secret};

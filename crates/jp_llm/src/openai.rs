@@ -14,6 +14,7 @@ mod schema;
 
 pub use decode::decoder;
 pub use encode::encode;
+pub(crate) use marks::cache_marks;
 
 #[cfg(test)]
 mod tests {

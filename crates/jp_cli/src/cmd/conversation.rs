@@ -3,6 +3,7 @@
 mod as_sent;
 mod compact;
 mod print;
+mod show;
 
 use std::collections::HashSet;
 
@@ -28,8 +29,8 @@ use crate::{
 pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
         args::Conversation::Ls => list(context),
-        args::Conversation::Show { id, files: true } => show_files(context, id.as_deref()),
-        args::Conversation::Show { id, files: false } => show(context, id.as_deref()),
+        args::Conversation::Show { id, files: true } => show::files(context, id.as_deref()),
+        args::Conversation::Show { id, files: false } => show::run(context, id.as_deref()),
         args::Conversation::Print { conversation, turn, as_sent: true } => {
             as_sent::run(context, conversation.id(), turn.as_deref())
         }
@@ -91,96 +92,6 @@ fn describe(found: &Found, summary: &Summary, current: Option<ConversationId>) -
         "current": Some(found.located.id) == current,
         "local": found.is_local,
     })
-}
-
-fn show(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let conversation = context.read(&found)?;
-    let summary = summary(&conversation);
-    let snapshots = super::resource::attached(&conversation.stream).count();
-    let declared = resolution::effective(&conversation.stream, &declared_by_files(context, &conversation)?);
-    let usage = totals(&conversation.stream);
-    if context.output.is_json() {
-        let current = context.current()?.map(|found| found.located.id);
-        let mut document = describe(&found, &summary, current);
-        document["attachments"] = json!(declared);
-        document["resources"] = json!(snapshots);
-        document["usage"] = usage;
-        context.output.json(&document)?;
-        return Ok(Code::Done);
-    }
-    let rows = [
-        ("id", found.located.id.to_string()),
-        ("title", summary.title.clone().unwrap_or_else(|| "(none)".to_owned())),
-        ("turns", summary.turns.unwrap_or_default().to_string()),
-        ("last used", used(&summary)),
-        ("kept", if found.is_local { "for this user".to_owned() } else { "in the workspace".to_owned() }),
-        ("attached", declared.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
-        ("resources", size::count(snapshots, "snapshot")),
-        ("tokens", usage_line(&usage)),
-    ];
-    let rows: Vec<_> = rows.into_iter().map(|(key, value)| vec![key.to_owned(), value]).collect();
-    table(&rows).iter().try_for_each(|line| context.output.line(line))?;
-    Ok(Code::Done)
-}
-
-fn summary(conversation: &Conversation) -> Summary {
-    Summary {
-        title: conversation.metadata.title().map(str::to_owned),
-        turns: Some(conversation.stream.turns().len()),
-        last_activated_at: conversation.metadata.last_activated_at().map(|time| time.to_string()),
-    }
-}
-
-/// Adds up the providers' own figures; one that no provider gave is absent.
-fn totals(stream: &Stream) -> Value {
-    let mut totals = serde_json::Map::new();
-    for event in stream.events() {
-        let EventKind::Usage(usage) = &event.kind else { continue };
-        let figures = [
-            ("input", usage.input),
-            ("cached_read", usage.cached_read),
-            ("cached_write", usage.cached_write),
-            ("output", usage.output),
-            ("reasoning", usage.reasoning),
-        ];
-        for (key, tokens) in figures.into_iter().filter_map(|(key, tokens)| Some((key, tokens?))) {
-            let sum = totals.get(key).and_then(Value::as_u64).unwrap_or_default() + tokens;
-            totals.insert(key.to_owned(), sum.into());
-        }
-    }
-    Value::Object(totals)
-}
-
-fn usage_line(usage: &Value) -> String {
-    let figures = usage.as_object().into_iter().flatten();
-    let figure = |(key, tokens): (&String, &Value)| {
-        format!("{} {}", size::thousands(tokens.as_u64().unwrap_or_default()), key.replace('_', " "))
-    };
-    let line = figures.map(figure).collect::<Vec<_>>().join(", ");
-    if line.is_empty() { "not known".to_owned() } else { line }
-}
-
-fn show_files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
-    let found = context.selected(id)?;
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(&found.located.directory)? {
-        paths.push(entry?.path());
-    }
-    paths.sort();
-    let blobs = found.store.blobs_of(&found.located)?;
-    let checksums: std::collections::BTreeSet<_> = blobs.iter().map(|blob| blob.checksum).collect();
-    paths.extend(checksums.iter().map(|checksum| found.store.blobs().path(checksum)));
-    let current_dir = std::fs::canonicalize(&context.environment.current_dir)?;
-    let shown =
-        |path: &std::path::PathBuf| path.strip_prefix(&current_dir).unwrap_or(path).display().to_string();
-    let paths: Vec<_> = paths.iter().map(shown).collect();
-    if context.output.is_json() {
-        context.output.json(&paths)?;
-    } else {
-        paths.iter().try_for_each(|path| context.output.line(path))?;
-    }
-    Ok(Code::Done)
 }
 
 fn make_current(context: &Context<'_>, id: &str) -> Result<Code, Failure> {

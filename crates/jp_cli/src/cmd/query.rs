@@ -2,6 +2,8 @@
 
 mod advice;
 pub(crate) mod answer;
+pub(crate) mod budget;
+mod cold;
 mod contents;
 pub(crate) mod declarations;
 pub(crate) mod delivered;
@@ -61,25 +63,39 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let mut prepared =
         prepare::prepare(&query, context, &target, &config, message, &tools, scratch.as_ref())?;
     let files = Arc::new(std::mem::take(&mut prepared.files));
-    let (stream, id, mut recording) = if persists {
-        let (stream, recording) = record(context, target, prepared)?;
-        context.remember_tools(recording.writer.id(), tools.chosen_on());
-        (stream, Some(recording.writer.id()), Some(recording))
-    } else {
-        let id = target.conversation().map(|conversation| conversation.id);
-        (prepared.into_stream(target.into_stream())?, id, None)
-    };
-    let asked = Asked {
+    let mut asked = Asked {
         context,
         config: &config,
         store,
         scratch: scratch.as_ref(),
         files,
         tools,
-        stream,
-        id,
+        stream: Stream::default(),
+        id: target.conversation().map(|conversation| conversation.id),
+        budget: query.budget,
         compared: delivered::Compared::default(),
     };
+    if let Some(model) = &model {
+        cold::supersede(&mut prepared, &target.stream(), model, &asked);
+    }
+    let mut recording = None;
+    if persists {
+        if query.budget.is_some() {
+            asked.stream = prepared.beside(&target.stream());
+            budget::check(&asked)?;
+            // What was not stored yet could not be read.
+            asked.compared = delivered::Compared::default();
+        }
+        let (stream, recorded) = record(context, target, prepared)?;
+        context.remember_tools(recorded.writer.id(), asked.tools.chosen_on());
+        (asked.stream, asked.id) = (stream, Some(recorded.writer.id()));
+        recording = Some(recorded);
+    } else {
+        asked.stream = prepared.into_stream(target.into_stream())?;
+        if !query.explain {
+            budget::check(&asked)?;
+        }
+    }
     match model {
         model if query.explain => explain::run(&asked, model.as_ref()),
         Some(model) => answer::run(asked, &model, recording.as_mut()),
@@ -100,6 +116,8 @@ struct Asked<'a> {
     stream: Stream,
     /// The conversation, where it has an id.
     id: Option<ConversationId>,
+    /// About how many tokens a request may have.
+    budget: Option<u64>,
     /// Texts that were read to be compared.
     compared: delivered::Compared,
 }

@@ -1,9 +1,13 @@
+//! What each block puts into a request, and why it is delivered as it is.
+
+use std::borrow::Cow;
+
 use jp_resource::{Encoding, Snapshot};
 use jp_tool::StoredBlock;
 use serde::Serialize;
 
 use super::{
-    AnswerPart, Message, Thread,
+    AnswerPart, Delivery, Message, Thread, WhyFull,
     cut::{Shown, shown_bytes},
     hints::resource_bytes,
 };
@@ -33,7 +37,7 @@ pub struct BlockRow {
     /// How it is delivered.
     pub delivery: &'static str,
     /// Why it is delivered so.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
 }
 
 /// About what providers charge for an image, however many bytes it has.
@@ -52,9 +56,8 @@ pub fn explain(thread: &Thread<'_>) -> Vec<TurnRow> {
     let mut turns: Vec<TurnRow> = Vec::new();
     for message in &thread.messages {
         let mut blocks = message_rows(message);
-        for block in blocks.iter_mut().filter(|block| message.turn() == newest && block.reason == IN_HISTORY)
-        {
-            block.reason = "new in this turn";
+        if message.turn() == newest {
+            blocks.iter_mut().for_each(mark_new);
         }
         match turns.last_mut().filter(|last| last.turn == message.turn()) {
             Some(last) => last.blocks.extend(blocks),
@@ -64,26 +67,74 @@ pub fn explain(thread: &Thread<'_>) -> Vec<TurnRow> {
     turns
 }
 
+/// Says of a block that it belongs to the newest turn.
+fn mark_new(row: &mut BlockRow) {
+    const NEW: &str = "new in this turn";
+    row.reason = match &*row.reason {
+        IN_HISTORY => NEW.into(),
+        reason if row.uri.is_some() => format!("{NEW}; {reason}").into(),
+        _ => return,
+    };
+}
+
 fn message_rows(message: &Message<'_>) -> Vec<BlockRow> {
     match message {
-        Message::User { request, .. } => {
+        Message::User { request, deliveries, .. } => {
             let words = row("request", request.content.len() as u64);
-            std::iter::once(words)
-                .chain(request.resources.iter().map(|r| resource_row("resource", r, resource_bytes(r))))
-                .collect()
+            let attached = request.resources.iter().enumerate().map(|(index, resource)| {
+                delivered(resource_row("resource", resource, resource_bytes(resource)), deliveries.get(index))
+            });
+            std::iter::once(words).chain(attached).collect()
         }
         Message::NoAnswer { .. } => {
             let mut missing = row("message", super::text_of_missing_answer().len() as u64);
-            missing.reason = "the request got no answer";
+            missing.reason = "the request got no answer".into();
             vec![missing]
         }
         Message::Assistant { parts, .. } => parts.iter().map(answer_row).collect(),
-        Message::Tool { response: Some(response), .. } => response.content.iter().map(result_row).collect(),
+        Message::Tool { response: Some(response), deliveries, .. } => {
+            let blocks = response.content.iter().enumerate();
+            blocks.map(|(index, block)| result_row(block, deliveries.get(index))).collect()
+        }
         Message::Tool { response: None, .. } => {
             let mut missing = row("tool_result", super::text_of_missing_result().len() as u64);
-            missing.reason = "no result was recorded";
+            missing.reason = "no result was recorded".into();
             vec![missing]
         }
+    }
+}
+
+/// Adds to a row how its block is delivered.
+fn delivered(row: BlockRow, delivery: Option<&Delivery>) -> BlockRow {
+    match delivery {
+        Some(delivery) => BlockRow { delivery: delivery.name(), reason: reason(delivery), ..row },
+        None => row,
+    }
+}
+
+/// Says why a block is delivered as it is, or where the content stands that it refers to.
+fn reason(delivery: &Delivery) -> Cow<'static, str> {
+    match delivery {
+        Delivery::Full(why) => why_full(*why).into(),
+        Delivery::Reference { at } => format!("the same content is {at}").into(),
+        Delivery::Lines { at, ours, theirs } => format!("its lines {ours} are lines {theirs} {at}").into(),
+        Delivery::Diff { base } => format!("what changed since the version {base}").into(),
+        Delivery::Tombstone { newer } => format!("a newer version is {newer}").into(),
+        Delivery::Compacted => "a compaction left it out".into(),
+    }
+}
+
+fn why_full(why: WhyFull) -> &'static str {
+    match why {
+        WhyFull::NoResource => IN_HISTORY,
+        WhyFull::SwitchedOff => "references are switched off for it",
+        WhyFull::Small => "too small to be referred to",
+        WhyFull::New => "no other version of it is in this request",
+        WhyFull::TooFarBack => "it stands too many turns back",
+        WhyFull::AskedAgain => "asked for again after a reference",
+        WhyFull::Changed => "it changed, and no whole version is there to compare with",
+        WhyFull::ChangedMuch => "it changed too much for a diff",
+        WhyFull::NotShorter => "a reference would not be shorter",
     }
 }
 
@@ -100,14 +151,15 @@ fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
     }
 }
 
-fn result_row(block: &StoredBlock) -> BlockRow {
+fn result_row(block: &StoredBlock, delivery: Option<&Delivery>) -> BlockRow {
     let bytes = shown_bytes(block);
     let row = match block {
         StoredBlock::Resource { resource, .. } => resource_row("tool_result", resource, bytes),
         _ => row("tool_result", bytes),
     };
-    let delivery = if Shown::of(block).is_some() { "cut" } else { row.delivery };
-    BlockRow { delivery, ..row }
+    let row = delivered(row, delivery);
+    let is_cut = row.delivery == FULL && Shown::of(block).is_some();
+    if is_cut { BlockRow { delivery: "cut", ..row } } else { row }
 }
 
 fn resource_row(kind: &'static str, snapshot: &Snapshot, bytes: u64) -> BlockRow {
@@ -125,29 +177,22 @@ fn resource_row(kind: &'static str, snapshot: &Snapshot, bytes: u64) -> BlockRow
 }
 
 const IN_HISTORY: &str = "part of the history";
+const FULL: &str = "full";
 
 fn row(kind: &'static str, bytes: u64) -> BlockRow {
-    BlockRow {
-        uri: None,
-        kind,
-        bytes,
-        tokens: tokens(bytes),
-        delivery: "full",
-        reason: "part of the history",
-    }
+    BlockRow { uri: None, kind, bytes, tokens: tokens(bytes), delivery: FULL, reason: IN_HISTORY.into() }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::borrow::Cow;
-
+    use jp_resource::{Checksum, Resource, ResourceContent};
     use jp_tool::ContentBlock;
     use serde_json::Map;
 
     use super::*;
     use crate::{
-        ToolCallRequest, ToolCallResponse,
-        view::{inline_text, shown_text},
+        ChatRequest, ToolCallRequest, ToolCallResponse,
+        view::{Call, Place, Span, inline_text, shown_text},
     };
 
     #[test]
@@ -171,5 +216,73 @@ mod tests {
         let row = &rows[0].blocks[0];
         assert_eq!((row.bytes, row.tokens, row.delivery), (shown, tokens(shown), "cut"));
         assert!(shown < 300);
+    }
+
+    fn place(call: Option<(&str, &str)>) -> Place {
+        let call = call.map(|(id, tool)| Call { id: id.to_owned(), tool: tool.to_owned() });
+        Place { message: 0, block: 0, turn: 1, call, checksum: Checksum::of(b"x") }
+    }
+
+    #[test]
+    fn each_row_says_why_it_is_delivered_so() {
+        let why = [
+            WhyFull::NoResource,
+            WhyFull::SwitchedOff,
+            WhyFull::Small,
+            WhyFull::New,
+            WhyFull::TooFarBack,
+            WhyFull::AskedAgain,
+            WhyFull::Changed,
+            WhyFull::ChangedMuch,
+            WhyFull::NotShorter,
+        ];
+        let (attached, returned) = (place(None), place(Some(("7", "read_file"))));
+        let other = [
+            Delivery::Reference { at: attached.clone() },
+            Delivery::Lines {
+                at: returned.clone(),
+                ours: Span { first: 3, last: 9 },
+                theirs: Span { first: 1, last: 7 },
+            },
+            Delivery::Diff { base: attached },
+            Delivery::Tombstone { newer: returned },
+            Delivery::Compacted,
+        ];
+        let deliveries: Vec<_> = why.into_iter().map(Delivery::Full).chain(other).collect();
+        let resource = Resource::new("file:///a", ResourceContent::Text("x".to_owned()));
+        let resources = vec![Snapshot::from(resource); deliveries.len()];
+        let old = ChatRequest { resources, ..ChatRequest::new("See") };
+        let new = ChatRequest { resources: vec![old.resources[0].clone()], ..ChatRequest::new("And?") };
+        let messages = vec![
+            Message::User { turn: 1, request: Cow::Borrowed(&old), deliveries },
+            Message::User {
+                turn: 2,
+                request: Cow::Borrowed(&new),
+                deliveries: vec![Delivery::Full(WhyFull::Changed)],
+            },
+        ];
+        let turns = explain(&Thread { messages });
+        let lines = turns.iter().flat_map(|turn| {
+            turn.blocks.iter().map(move |row| format!("{} {}: {}", turn.turn, row.delivery, row.reason))
+        });
+        insta::assert_snapshot!(lines.collect::<Vec<_>>().join("\n"), @r"
+        1 full: part of the history
+        1 full: part of the history
+        1 full: references are switched off for it
+        1 full: too small to be referred to
+        1 full: no other version of it is in this request
+        1 full: it stands too many turns back
+        1 full: asked for again after a reference
+        1 full: it changed, and no whole version is there to compare with
+        1 full: it changed too much for a diff
+        1 full: a reference would not be shorter
+        1 reference: the same content is in the attachments of turn 1
+        1 lines: its lines 3-9 are lines 1-7 in the result of call 7 (`read_file`) in turn 1
+        1 diff: what changed since the version in the attachments of turn 1
+        1 tombstone: a newer version is in the result of call 7 (`read_file`) in turn 1
+        1 compacted: a compaction left it out
+        2 full: new in this turn
+        2 full: new in this turn; it changed, and no whole version is there to compare with
+        ");
     }
 }

@@ -19,7 +19,7 @@ use super::{
     schema::closed,
 };
 use crate::{
-    Capabilities, Contents, Error, Note, Request, Tool,
+    CacheMarks, Capabilities, Contents, Error, Note, Request, Tool,
     json::{JsonText, write_string},
     parts::{
         IMAGES, PDF, Separator, UNKNOWN, essence, name_within, result_of, subject, write_base64, write_json,
@@ -59,13 +59,31 @@ pub fn encode(
 ) -> Result<Vec<Note>, Error> {
     let (messages, ends) = blocks::messages(request);
     let head = Head::of(request);
-    let hints = request.thread.cache_hints();
-    let marks = marks::places(&messages, &ends, &hints, MOST_MARKS - head.marks());
+    let marks = places(request, &messages, &ends, &head);
     head.write(out)?;
     let mut encoder = Encoder { capabilities: request.capabilities, contents, notes: Vec::new() };
     encoder.write_messages(&messages, &marks, out)?;
     out.write_all(b"]}")?;
     Ok(encoder.notes)
+}
+
+/// Returns where a request's cache marks are.
+pub(crate) fn cache_marks(request: &Request<'_>) -> CacheMarks {
+    let (messages, ends) = blocks::messages(request);
+    let head = Head::of(request);
+    let marks = places(request, &messages, &ends, &head);
+    let mut marked: Vec<usize> = marks.iter().map(|block| ends.partition_point(|end| end < block)).collect();
+    marked.dedup();
+    CacheMarks { head: head.marks() > 0, messages: marked }
+}
+
+fn places(
+    request: &Request<'_>,
+    messages: &[WireMessage<'_>],
+    ends: &[usize],
+    head: &Head<'_>,
+) -> BTreeSet<usize> {
+    marks::places(messages, ends, &request.thread.cache_hints(), MOST_MARKS - head.marks())
 }
 
 #[derive(Serialize)]

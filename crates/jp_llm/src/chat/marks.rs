@@ -1,7 +1,7 @@
 use jp_conversation::view::{Message, Thread};
 
 use super::Dialect;
-use crate::Request;
+use crate::{CacheMarks, Request};
 
 /// Which messages end with a cache mark.
 ///
@@ -35,8 +35,22 @@ impl Marks {
 
 /// Returns whether a model that OpenRouter serves caches nothing without marks; the others do by themselves.
 fn caches_by_marks(model: &str) -> bool {
-    let vendor = model.trim_start_matches('~').split('/').next();
-    matches!(vendor, Some("anthropic" | "qwen"))
+    matches!(vendor(model), "anthropic" | "qwen")
+}
+
+/// Returns whose model it is that OpenRouter serves.
+pub(crate) fn vendor(model: &str) -> &str {
+    model.trim_start_matches('~').split('/').next().unwrap_or_default()
+}
+
+/// Returns where a request's cache marks are.
+pub(crate) fn cache_marks(dialect: Dialect, request: &Request<'_>) -> CacheMarks {
+    let Marks { are_wanted: true, at: mut messages } = Marks::new(dialect, request) else {
+        return CacheMarks::default();
+    };
+    messages.sort_unstable();
+    messages.dedup();
+    CacheMarks { head: request.system.is_some_and(|system| !system.is_empty()), messages }
 }
 
 fn places(thread: &Thread<'_>) -> Vec<usize> {

@@ -3,7 +3,7 @@
 use jp_conversation::view::{CacheHint, Message};
 
 use super::models;
-use crate::Request;
+use crate::{CacheMarks, Request};
 
 /// How many messages with resources are marked.
 const MARKED_MESSAGES: usize = 2;
@@ -11,6 +11,14 @@ const MARKED_MESSAGES: usize = 2;
 pub(super) const END: &str = "}";
 /// What ends a part that ends a prefix to be cached.
 pub(super) const MARKED_END: &str = r#","prompt_cache_breakpoint":{"mode":"explicit"}}"#;
+
+/// Returns where a request's cache marks are.
+pub(crate) fn cache_marks(request: &Request<'_>) -> CacheMarks {
+    let Marks { system, mut messages } = Marks::new(request);
+    messages.sort_unstable();
+    let has_system = request.system.is_some_and(|system| !system.is_empty());
+    CacheMarks { head: has_system && system == MARKED_END, messages }
+}
 
 /// Where the cache marks are.
 pub(super) struct Marks {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     args,
     cmd::query::{
-        answer, delivered, locking,
+        budget, delivered, locking,
         summary::{self, Summary},
     },
     error::{Code, Failure},
@@ -104,7 +104,7 @@ impl Target<'_> {
     /// Returns about how many tokens the next request has without its words.
     fn tokens(&self, stream: &Stream) -> u64 {
         let blobs = self.found.store.blobs();
-        answer::tokens(&view::explain(&delivered::stored(stream, &self.config.config, blobs)))
+        budget::tokens(&view::explain(&delivered::stored(stream, &self.config.config, blobs)))
     }
 
     /// Says that there is nothing to do.

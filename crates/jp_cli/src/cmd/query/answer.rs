@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet, error::Error, io::Write as _, sync::Arc};
 
-use jp_conversation::{Event, EventKind, ResponseContent, Usage, view};
+use jp_conversation::{Event, EventKind, ResponseContent, Stream, Usage, view};
 use jp_llm::{Body, Client, Format, Note, Request, Tool, anthropic, models::Facts};
 use jp_resource::Checksum;
 use jp_storage::{Pending, Writer};
@@ -10,7 +10,7 @@ use jp_turn::{Decision, Delta, Host, Outcome, PermissionRequest, Schema, Turn, T
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{Asked, Recording, contents, facts, model::Model, prompt, refused, schema, tools};
+use super::{Asked, Recording, budget, contents, facts, model::Model, prompt, refused, schema, tools};
 use crate::{
     cmd::resource::{Attached, describe},
     error::{Code, Failure},
@@ -89,7 +89,7 @@ pub(super) fn prepare(
         }
     })?;
     if let Some(limit) = facts.context_tokens {
-        warn_of_length(asked.context, tokens(&view::explain(thread)), limit);
+        warn_of_length(asked.context, budget::tokens(&view::explain(thread)), limit);
     }
     let (body, notes) = encode(asked, thread, tools, Some(model), facts)?;
     Ok((facts, body, notes))
@@ -121,28 +121,34 @@ pub(super) fn encode(
     model: Option<&Model>,
     facts: Facts,
 ) -> Result<(Body, Vec<Note>), Failure> {
-    let system = asked.config.config.assistant.system_prompt.as_deref();
-    let (label, format) = match model {
-        Some(model) => (model.label.as_str(), model.endpoint.format),
-        None => ("(no model chosen)", Format::Chat),
-    };
     let cache_key = asked.id.map(|id| format!("jp-{id}"));
-    let request = Request {
-        system,
-        tools,
-        max_output: max_output(model, facts),
-        context: model.and_then(|model| model.configured.context_tokens),
-        cache_key: cache_key.as_deref(),
-        capabilities: facts.capabilities(),
-        ..Request::new(label, thread)
-    };
+    let (format, request) = request(asked, thread, tools, model, facts);
+    let request = Request { cache_key: cache_key.as_deref(), ..request };
     let mut contents = contents::contents(thread, asked);
     Ok(Body::new(|out| format.encode(&request, &mut contents, out))?)
 }
 
-/// Returns about how many tokens a request has.
-pub(crate) fn tokens(turns: &[view::TurnRow]) -> u64 {
-    turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum()
+/// Puts together what is asked, in what format.
+pub(super) fn request<'a>(
+    asked: &'a Asked<'_>,
+    thread: &'a view::Thread<'a>,
+    tools: &'a [Tool],
+    model: Option<&'a Model>,
+    facts: Facts,
+) -> (Format, Request<'a>) {
+    let (label, format) = match model {
+        Some(model) => (model.label.as_str(), model.endpoint.format),
+        None => ("(no model chosen)", Format::Chat),
+    };
+    let request = Request {
+        system: asked.config.config.assistant.system_prompt.as_deref(),
+        tools,
+        max_output: max_output(model, facts),
+        context: model.and_then(|model| model.configured.context_tokens),
+        capabilities: facts.capabilities(),
+        ..Request::new(label, thread)
+    };
+    (format, request)
 }
 
 /// Says that a request is likely to be refused, or cut by the server.
@@ -231,6 +237,16 @@ impl Host for Keeper<'_> {
         let now = self.asked.context.now();
         aside.iter().for_each(|kind| stream.to_mut().push(Event::new(now, kind.clone())));
         let thread = self.asked.thread(&stream);
+        if let Some(failure) = budget::over(&self.asked, &thread, &self.tools)? {
+            let message = failure.message.clone();
+            self.failure = Some(match self.asked.is_kept() {
+                true => failure.with_hint(
+                    "what came so far is kept: `jp query` without words and with a larger --budget goes on from there.",
+                ),
+                false => failure,
+            });
+            return Err(message.into());
+        }
         let (body, notes) = encode(&self.asked, &thread, &self.tools, Some(self.model), self.facts)
             .map_err(|failure| failure.message)?;
         self.note(&notes);
@@ -455,8 +471,8 @@ fn summarise(asked: &Asked<'_>, kept: &[EventKind]) {
     let output = asked.context.output;
     output.status("");
     attached_lines(asked, output);
-    if let Some(usage) = usage(kept) {
-        output.status(&usage_line(&usage));
+    if let Some(line) = usage_line(&usage(kept).unwrap_or_default(), saved_tokens(asked)) {
+        output.status(&line);
     }
 }
 
@@ -503,11 +519,26 @@ fn usage(kept: &[EventKind]) -> Option<Usage> {
     })
 }
 
-fn usage_line(usage: &Usage) -> String {
-    let figures = [("input", usage.input), ("from cache", usage.cached_read), ("output", usage.output)];
+/// Returns about how many tokens delivery saved in the last request.
+fn saved_tokens(asked: &Asked<'_>) -> u64 {
+    let Some(length) = view::last_request(&asked.stream) else { return 0 };
+    let sent = Stream::from_events(asked.stream.events()[..length].to_vec());
+    budget::saved_tokens(asked, &sent)
+}
+
+/// Writes the provider's own figures, as far as it gave any, and what was saved, if anything was.
+fn usage_line(usage: &Usage, saved: u64) -> Option<String> {
+    let figures = [
+        ("input", usage.input),
+        ("from cache", usage.cached_read),
+        ("output", usage.output),
+        ("of that reasoning", usage.reasoning),
+    ];
     let figures =
         figures.into_iter().filter_map(|(name, tokens)| Some(format!("{} {name}", size::thousands(tokens?))));
-    format!("Tokens: {}", figures.collect::<Vec<_>>().join(", "))
+    let saved = (saved > 0).then(|| format!("about {} not sent again", size::thousands(saved)));
+    let figures: Vec<_> = figures.chain(saved).collect();
+    (!figures.is_empty()).then(|| format!("Tokens: {}", figures.join(", ")))
 }
 
 /// Returns the words of the answer, reasoning and what came before the last call of a tool aside.
@@ -546,9 +577,36 @@ fn document(
         "conversation": id, "turn": turn, "model": model.label, "answer": answer(kept),
         "reasoning": (!reasoning.is_empty()).then_some(reasoning),
         "incomplete": incomplete(kept), "calls": tools::calls(&asked.stream, calls), "resources": resources, "usage": usage(kept),
+        "saved_tokens": saved_tokens(asked),
     });
     if let Some(structured) = structured {
         document["structured"] = structured;
     }
     document
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usage_is_one_line_of_the_figures_that_there_are() {
+        let usage = Usage {
+            input: Some(12_345),
+            cached_read: Some(40),
+            output: Some(7),
+            reasoning: Some(3),
+            ..Usage::default()
+        };
+        assert_eq!(
+            usage_line(&usage, 12_300).as_deref(),
+            Some(
+                "Tokens: 12,345 input, 40 from cache, 7 output, 3 of that reasoning, about 12,300 not sent again"
+            )
+        );
+        let output_alone = Usage { output: Some(7), ..Usage::default() };
+        assert_eq!(usage_line(&output_alone, 0).as_deref(), Some("Tokens: 7 output"));
+        assert_eq!(usage_line(&Usage::default(), 5).as_deref(), Some("Tokens: about 5 not sent again"));
+        assert_eq!(usage_line(&Usage::default(), 0), None);
+    }
 }

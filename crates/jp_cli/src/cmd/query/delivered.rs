@@ -1,6 +1,6 @@
 //! The view of the conversation that the model gets, by what the configuration says of delivery.
 
-use std::{cell::RefCell, collections::HashMap, sync::Arc};
+use std::{cell::RefCell, collections::HashMap, fs, sync::Arc};
 
 use jp_config::{Config, SupersededPolicy as Configured};
 use jp_conversation::{
@@ -22,7 +22,12 @@ struct Reader<'a>(&'a Asked<'a>);
 impl Asked<'_> {
     /// Builds what the model gets of a stream of this conversation.
     pub(super) fn thread<'s>(&self, stream: &'s Stream) -> Thread<'s> {
-        view::delivered(stream, &policy(&self.config.config), &mut Reader(self))
+        view::delivered(stream, &policy(&self.config.config), &mut self.texts())
+    }
+
+    /// Reads texts that the view compares.
+    pub(super) fn texts(&self) -> impl Texts {
+        Reader(self)
     }
 }
 
@@ -30,10 +35,17 @@ impl Texts for Reader<'_> {
     fn text(&mut self, blob: &BlobRef) -> Option<Arc<str>> {
         let read = || match contents::read(self.0, blob) {
             Ok(ResourceContent::Text(text)) => Some(text.into()),
-            _ => None,
+            Ok(ResourceContent::Blob(_)) => None,
+            Err(_) => attached(self.0, blob),
         };
         self.0.compared.0.borrow_mut().entry(blob.checksum).or_insert_with(read).clone()
     }
+}
+
+/// Reads the file that was just attached, as long as it still is that: its content may not be stored yet.
+fn attached(asked: &Asked<'_>, blob: &BlobRef) -> Option<Arc<str>> {
+    let text = fs::read_to_string(asked.files.get(&blob.checksum)?).ok()?;
+    (Checksum::of(text.as_bytes()) == blob.checksum).then(|| text.into())
 }
 
 /// Builds what a model gets of a conversation that is stored.

@@ -1,36 +1,50 @@
 //! `jp query --explain`: what would be sent, and nothing is.
 
-use jp_conversation::view::{self, Message, TurnRow};
-use jp_llm::{Format, Note, Tool, models};
+use jp_conversation::{
+    Stream,
+    view::{self, Message, Thread, TurnRow},
+};
+use jp_llm::{CacheMarks, Format, Note, models};
 use jp_resource::Snapshot;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Asked, answer, facts, model::Model, tools};
+use super::{
+    Asked, answer,
+    budget::{self, ToolRow},
+    cold, facts,
+    model::Model,
+    tools,
+};
 use crate::{
     error::{Code, Failure},
-    output::table,
+    output::{Output, table},
     size,
 };
-
-/// What it costs to offer a tool.
-#[derive(Serialize)]
-struct ToolRow {
-    name: String,
-    bytes: u64,
-    tokens: u64,
-}
 
 /// The document of `--format json`.
 #[derive(Serialize)]
 struct Explanation {
     turns: Vec<TurnRow>,
     tokens: u64,
+    /// What it would be with everything whole.
+    plain_tokens: u64,
+    system_tokens: u64,
     cached_prefix_tokens: u64,
+    /// Whether the provider's cache of what was sent last is gone.
+    cache_is_cold: bool,
+    cache_marks: Vec<Mark>,
     notes: Vec<Note>,
     tools: Vec<ToolRow>,
     /// The body, byte for byte.
     request: Box<RawValue>,
+}
+
+/// A cache mark of the request.
+#[derive(Serialize)]
+struct Mark {
+    /// The turn; 0 for what stands before all turns.
+    turn: usize,
 }
 
 pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Failure> {
@@ -41,58 +55,110 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
         None => models::built_in(Format::Chat, ""),
     };
     let (body, notes) = answer::encode(asked, &thread, &offered, model, facts)?;
-    let tools = offered.iter().map(row).collect::<Result<Vec<_>, _>>()?;
+    let (format, request) = answer::request(asked, &thread, &offered, model, facts);
     let mut turns = view::explain(&thread);
+    let cached = cached_blocks(asked, &thread);
+    let cached_prefix_tokens =
+        turns.iter().flat_map(|turn| &turn.blocks).take(cached).map(|block| block.tokens).sum();
     notes.iter().for_each(|note| mark(note, &thread, &mut turns));
-    let tokens = answer::tokens(&turns);
-    let cached = cached_prefix_tokens(&turns);
+    let tokens = budget::tokens(&turns);
+    let explanation = Explanation {
+        tokens,
+        plain_tokens: tokens + budget::saved_tokens(asked, &asked.stream),
+        system_tokens: budget::system_tokens(asked),
+        cached_prefix_tokens,
+        cache_is_cold: model.is_some_and(|model| cold::is_cold(&asked.stream, asked.context.now(), model)),
+        cache_marks: marks(&format.cache_marks(&request), &thread),
+        tools: offered.iter().map(ToolRow::of).collect::<Result<_, _>>()?,
+        request: serde_json::from_slice(&answer::bytes(&body)?)?,
+        turns,
+        notes,
+    };
     let output = asked.context.output;
-    notes.iter().for_each(|note| output.warn(&note.to_string()));
-    if output.is_json() {
-        let request = serde_json::from_slice(&answer::bytes(&body)?)?;
-        output.json(&Explanation { turns, tokens, cached_prefix_tokens: cached, notes, tools, request })?;
-        return Ok(Code::Done);
+    explanation.notes.iter().for_each(|note| output.warn(&note.to_string()));
+    match output.is_json() {
+        true => output.json(&explanation)?,
+        false => explanation.show(body.len(), output)?,
     }
-    let header = ["turn", "kind", "bytes", "~tokens", "delivery", "what", "why"].map(str::to_owned).to_vec();
-    let rows = turns.iter().flat_map(|turn| {
-        turn.blocks.iter().map(|block| {
-            vec![
-                turn.turn.to_string(),
-                block.kind.to_owned(),
-                size::thousands(block.bytes),
-                size::thousands(block.tokens),
-                block.delivery.to_owned(),
-                block.uri.clone().unwrap_or_else(|| "-".to_owned()),
-                block.reason.to_owned(),
-            ]
-        })
-    });
-    let rows: Vec<_> = std::iter::once(header).chain(rows).collect();
-    table(&rows).iter().try_for_each(|line| output.line(line))?;
-    output.line(&format!(
-        "about {} tokens in a request of {}; the last request carried about {} of them already",
-        size::thousands(tokens),
-        size::bytes(body.len()),
-        size::thousands(cached),
-    ))?;
-    if !tools.is_empty() {
-        let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        let tokens = size::thousands(tools.iter().map(|tool| tool.tokens).sum());
-        output.line(&format!("tools: {}, about {tokens} tokens more", names.join(", ")))?;
-    }
-    if let Some(limit) = facts.context_tokens {
+    if let Some(limit) = facts.context_tokens.filter(|_| !output.is_json()) {
         output.line(&format!("the model takes {} tokens", size::thousands(limit)))?;
         answer::warn_of_length(asked.context, tokens, limit);
     }
-    output.status("Nothing was sent, and nothing was stored.");
-    Ok(Code::Done)
+    if !output.is_json() {
+        output.status("Nothing was sent, and nothing was stored.");
+    }
+    budget::over(asked, &thread, &offered)?.map_or(Ok(Code::Done), Err)
 }
 
-/// Says about how large the offer of a tool is; providers write it differently.
-fn row(tool: &Tool) -> serde_json::Result<ToolRow> {
-    let offer = (&tool.name, &tool.description, &tool.parameters);
-    let bytes = serde_json::to_vec(&offer)?.len() as u64;
-    Ok(ToolRow { name: tool.name.clone(), bytes, tokens: view::tokens(bytes) })
+impl Explanation {
+    fn show(&self, bytes: u64, output: &Output) -> Result<(), Failure> {
+        table(&self.rows()).iter().try_for_each(|line| output.line(line))?;
+        let cold = if self.cache_is_cold { ", but the provider's cache of it is gone" } else { "" };
+        output.line(&format!(
+            "about {} tokens in a request of {}; the last request carried about {} of them already{cold}",
+            size::thousands(self.tokens),
+            size::bytes(bytes),
+            size::thousands(self.cached_prefix_tokens),
+        ))?;
+        if self.system_tokens > 0 {
+            let tokens = size::thousands(self.system_tokens);
+            output.line(&format!("system prompt: about {tokens} tokens more"))?;
+        }
+        if !self.tools.is_empty() {
+            let names: Vec<_> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+            let tokens = size::thousands(self.tools.iter().map(|tool| tool.tokens).sum());
+            output.line(&format!("tools: {}, about {tokens} tokens more", names.join(", ")))?;
+        }
+        if !self.cache_marks.is_empty() {
+            let marks: Vec<_> = self.cache_marks.iter().map(Mark::place).collect();
+            output.line(&format!("cache marks after: {}", marks.join(", ")))?;
+        }
+        match self.plain_tokens - self.tokens {
+            0 => Ok(()),
+            saved => output
+                .line(&format!("about {} tokens less than with everything whole", size::thousands(saved))),
+        }
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let header = ["turn", "kind", "bytes", "~tokens", "delivery", "what", "why"];
+        let rows = self.turns.iter().flat_map(|turn| {
+            turn.blocks.iter().map(|block| {
+                vec![
+                    turn.turn.to_string(),
+                    block.kind.to_owned(),
+                    size::thousands(block.bytes),
+                    size::thousands(block.tokens),
+                    block.delivery.to_owned(),
+                    block.uri.clone().unwrap_or_else(|| "-".to_owned()),
+                    block.reason.clone().into_owned(),
+                ]
+            })
+        });
+        std::iter::once(header.map(str::to_owned).to_vec()).chain(rows).collect()
+    }
+}
+
+impl Mark {
+    fn place(&self) -> String {
+        match self.turn {
+            0 => "what stands before all turns".to_owned(),
+            turn => format!("turn {turn}"),
+        }
+    }
+}
+
+fn marks(marks: &CacheMarks, thread: &Thread<'_>) -> Vec<Mark> {
+    let head = marks.head.then_some(Mark { turn: 0 });
+    let messages = marks.messages.iter().filter_map(|index| thread.messages.get(*index));
+    head.into_iter().chain(messages.map(|message| Mark { turn: message.turn() })).collect()
+}
+
+/// Returns how many blocks at the beginning the last request carried, as delivery is set up now.
+fn cached_blocks(asked: &Asked<'_>, thread: &Thread<'_>) -> usize {
+    let Some(length) = view::last_request(&asked.stream) else { return 0 };
+    let sent = Stream::from_events(asked.stream.events()[..length].to_vec());
+    view::shared_prefix(&asked.thread(&sent), thread)
 }
 
 /// Says of a block that a note goes in its place.
@@ -107,12 +173,6 @@ fn mark(note: &Note, thread: &view::Thread<'_>, turns: &mut [TurnRow]) {
     let rows = turns.iter_mut().filter(|row| row.turn == note.turn).flat_map(|row| &mut row.blocks);
     for block in rows.filter(|block| note.bytes.is_some() && block.uri.as_ref() == Some(uri)) {
         block.tokens = view::tokens(note.to_string().len() as u64);
-        (block.delivery, block.reason) = ("note", "the model does not take it");
+        (block.delivery, block.reason) = ("note", "the model does not take it".into());
     }
-}
-
-/// Counts what stands before the newest turn: the last request ended there or later.
-fn cached_prefix_tokens(turns: &[TurnRow]) -> u64 {
-    let earlier = turns.split_last().map_or(&[][..], |(_, earlier)| earlier);
-    earlier.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum()
 }

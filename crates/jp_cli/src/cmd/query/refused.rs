@@ -92,11 +92,7 @@ fn too_long(
         (None, None) => words(error),
     };
     let parts = largest(asked);
-    let lines = parts.iter().map(|part| {
-        format!("\n  about {}: {}, turn {}", size::count(part.tokens, "token"), part.name, part.turn)
-    });
-    let message =
-        format!("the request is too long for {}: {figures}{}", model.label, lines.collect::<String>());
+    let message = format!("the request is too long for {}: {figures}{}", model.label, lines(&parts));
     let mut failure = Failure::new(message);
     let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
     let kept = asked.is_kept().then(|| parts.first().map(|part| part.advice(newest)));
@@ -124,6 +120,18 @@ struct Part<'a> {
     /// Its name, which a pattern can be made of; a title can't.
     pattern: Option<&'a str>,
     is_attached: bool,
+}
+
+/// Returns a line for each of the three largest parts of a request.
+pub(super) fn largest_lines(asked: &Asked<'_>) -> String {
+    lines(&largest(asked))
+}
+
+fn lines(parts: &[Part<'_>]) -> String {
+    let line = |part: &Part<'_>| {
+        format!("\n  about {}: {}, turn {}", size::count(part.tokens, "token"), part.name, part.turn)
+    };
+    parts.iter().map(line).collect()
 }
 
 /// Returns the three largest parts, the largest first.

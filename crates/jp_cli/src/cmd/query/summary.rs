@@ -49,6 +49,7 @@ pub(crate) fn ask(
         tools,
         stream,
         id: Some(found.located.id),
+        budget: None,
         compared: delivered::Compared::default(),
     };
     let runtime = answer::runtime()?;

@@ -1,0 +1,162 @@
+//! What a request costs: `--explain`, `--budget`, and the figures after it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use serde_json::json;
+use support::{Sandbox, answer, answering, calling, playing};
+
+const USER: &str = "~/.config/jp/config.toml";
+
+/// Asks once with a long file attached.
+fn asked_once(sandbox: &Sandbox) {
+    sandbox.write("long.txt", "many words\n".repeat(400));
+    sandbox.jp(&["q", "--new", "-a", "long.txt", "one"]).succeeded();
+}
+
+#[test]
+fn explain_counts_what_the_last_request_carried_and_no_more() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let document = sandbox.json(&["q", "--new", "--explain", "one"]);
+    assert_eq!(document["cached_prefix_tokens"], 0);
+    asked_once(&sandbox);
+    let document = sandbox.json(&["q", "--explain", "two"]);
+    let blocks = &document["turns"][0]["blocks"];
+    let of_request: u64 = (0..2).map(|index| blocks[index]["tokens"].as_u64().unwrap()).sum();
+    assert_eq!(document["cached_prefix_tokens"], of_request);
+    assert_eq!(blocks[2]["kind"], "message");
+    assert_eq!(document["cache_is_cold"], false);
+    let keys = ["tokens", "plain_tokens", "system_tokens", "cache_marks", "request"];
+    assert!(keys.iter().all(|key| !document[key].is_null()), "{document}");
+}
+
+#[test]
+fn explain_says_that_another_model_has_nothing_cached() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    asked_once(&sandbox);
+    let other =
+        ["q", "--explain", "-m", "llamacpp/n", "-c", "providers.llm.llamacpp.models.n.tools:=true", "two"];
+    let shown = sandbox.jp(&other).succeeded().stdout;
+    assert!(shown.contains("already, but the provider's cache of it is gone\n"), "{shown}");
+    assert_eq!(sandbox.json(&other)["cache_is_cold"], true);
+}
+
+#[test]
+fn explain_shows_where_the_request_has_cache_marks() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .write(USER, "[providers.llm.anthropic]\nbase_url = \"http://127.0.0.1:9\"\nmodels.m.tools = true\n");
+    sandbox.write("a.txt", "abc");
+    let explain = |flags: &[&str]| {
+        let mut command =
+            sandbox.command(&["q", "--new", "--explain", "-m", "anthropic/m", "-a", "a.txt", "one"]);
+        command.args(flags).env("ANTHROPIC_API_KEY", "sk-test");
+        support::run(command).succeeded().stdout
+    };
+    let shown = explain(&[]);
+    assert!(shown.contains("cache marks after: what stands before all turns, turn 1\n"), "{shown}");
+    let document: serde_json::Value = serde_json::from_str(&explain(&["-F", "json"])).unwrap();
+    assert_eq!(document["cache_marks"], json!([{"turn": 0}, {"turn": 1}]));
+    assert_eq!(document["request"].to_string().matches("cache_control").count(), 2);
+}
+
+#[test]
+fn request_beyond_the_budget_is_neither_sent_nor_stored() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("long.txt", "many words\n".repeat(400));
+    let run = sandbox.jp(&["q", "--new", "--budget", "1000", "-a", "long.txt", "one"]).failed(
+        3,
+        &[
+            "the request has about ",
+            " tokens, and the budget is 1,000",
+            "tokens: long.txt, turn 1",
+            "hint: nothing was sent or stored: the same command with a larger --budget sends it.",
+            "--explain",
+        ],
+    );
+    assert!(run.stdout.is_empty() && !run.stderr.contains("compact"), "{run:?}");
+    assert!(server.received().is_empty() && sandbox.files(".jp/conversations").is_empty());
+    let json = sandbox.jp(&["q", "--new", "--budget", "1000", "-a", "long.txt", "-F", "json", "one"]);
+    assert!(json.failed(3, &["error: the request has about"]).stdout.is_empty());
+
+    sandbox.jp(&["q", "--new", "--budget", "20000", "-a", "long.txt", "one"]).succeeded();
+    let (events, requests) = (sandbox.events(), server.received().len());
+    sandbox
+        .jp(&["q", "--budget", "1000", "two"])
+        .failed(3, &["hint: `jp conversation compact` sends older turns"]);
+    assert_eq!((sandbox.events(), server.received().len()), (events, requests));
+}
+
+#[test]
+fn explained_request_beyond_the_budget_is_shown_and_refused() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let run =
+        sandbox.jp(&["q", "--new", "--explain", "--budget", "1", "one"]).failed(3, &["the budget is 1"]);
+    assert!(run.stdout.contains("new in this turn"), "{run:?}");
+}
+
+#[test]
+fn budget_is_a_number_of_tokens() {
+    let sandbox = Sandbox::new();
+    for budget in ["0", "some", "-1", "1.5"] {
+        sandbox.jp(&["q", &format!("--budget={budget}"), "one"]).failed(2, &["--budget <TOKENS>"]);
+    }
+}
+
+#[test]
+fn turn_ends_where_a_result_goes_beyond_the_budget_and_goes_on_with_more() {
+    let server = playing(vec![calling(&[("read_file", json!({"path": "long.txt"}))]), answer("Long.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("long.txt", "many words\n".repeat(1000));
+    sandbox.jp(&["q", "--new", "--budget", "2500", "What is in it?"]).failed(
+        3,
+        &[
+            "and the budget is 2,500",
+            "tokens: ",
+            "hint: what came so far is kept: `jp query` without words and with a larger --budget goes on from there.",
+        ],
+    );
+    let kinds = |kind: &str| sandbox.events().iter().filter(|event| event["type"] == kind).count();
+    assert_eq!([kinds("tool_call_response"), kinds("chat_response")], [1, 0]);
+    assert_eq!(sandbox.jp(&["q", "--budget", "20000"]).succeeded().stdout, "Long.\n");
+    assert_eq!([kinds("chat_request"), kinds("tool_call_response"), kinds("chat_response")], [1, 1, 1]);
+}
+
+#[test]
+fn conversation_shows_what_all_its_requests_cost() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "one"]).succeeded();
+    let shown = |sandbox: &Sandbox| sandbox.jp(&["c", "show"]).succeeded().stdout;
+    let line = "50 input, 40 cached read, 7 output in 1 request; 80 % of the input was read from cache\n";
+    assert!(shown(&sandbox).contains(line), "{}", shown(&sandbox));
+    let other = "providers.llm.llamacpp.models.n.tools:=true";
+    sandbox.jp(&["q", "-m", "llamacpp/n", "-c", other, "two"]).succeeded();
+    let line = "llamacpp/n: 50 input, 40 cached read, 7 output in 1 request;";
+    assert!(
+        shown(&sandbox).contains("in 2 requests") && shown(&sandbox).contains(line),
+        "{}",
+        shown(&sandbox)
+    );
+    let document = sandbox.json(&["c", "show"]);
+    assert_eq!(
+        document["usage"],
+        json!({"input": 100, "cached_read": 80, "output": 14, "cached_percent": 80, "requests": 2})
+    );
+    assert_eq!(document["by_model"]["llamacpp/m"]["requests"], 1);
+}
+
+#[test]
+fn answer_says_how_many_tokens_delivery_saved() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let document = sandbox.json(&["q", "--new", "one"]);
+    assert_eq!((&document["saved_tokens"], &document["usage"]["input"]), (&json!(0), &json!(50)));
+    let run = sandbox.jp(&["q", "two"]).succeeded();
+    assert!(run.stderr.contains("Tokens: 50 input, 40 from cache, 7 output\n"), "{run:?}");
+}
