@@ -17,6 +17,7 @@ mod notice;
 mod policy;
 mod prefix;
 mod render;
+mod runs;
 mod superseded;
 mod words;
 
@@ -31,7 +32,7 @@ use jp_tool::StoredBlock;
 pub use cold::is_cold;
 pub use compact::{Compacted, covered_turns};
 pub use cut::{Shown, inline_text, shown_text};
-pub use delivery::{Call, Delivery, Place, WhyFull};
+pub use delivery::{Call, Delivery, KnownLines, Place, WhyFull};
 pub use explain::{BlockRow, TurnRow, explain, tokens};
 pub use hidden::Hidden;
 pub use hints::CacheHint;

@@ -9,16 +9,18 @@ use std::{
 use jp_resource::{BlobRef, Checksum, Encoding, Payload, ResourceContent, Snapshot, uri};
 
 use super::{
-    Delivery, Message, Place, Policy, Shown, Texts, WhyFull, diff,
+    Delivery, KnownLines, Message, Place, Policy, Shown, Texts, WhyFull, diff,
     hints::content_bytes,
     lines::{self, Span},
-    words,
+    runs, words,
 };
 
 /// So many visible parts of one file are looked at, the newest first.
 const MOST_PIECES: usize = 16;
 /// So much text is searched for the lines of one block.
 const MOST_SEARCHED: usize = 4 << 20;
+/// Fewer bytes of lines are not referred to: what names them is about as long.
+const LEAST_KNOWN: usize = 200;
 /// A diff, or the lines that are not known, are sent where they are less than this part of the whole.
 const WORTHWHILE: f64 = 0.6;
 
@@ -202,11 +204,13 @@ impl Coverage {
         {
             return Ok(lines);
         }
-        match self.changed(&compared, &near, policy, visible) {
-            // No other version stands there, only other lines.
-            Err(WhyFull::New) if policy.ranges => compared.partly(&near, policy, visible).ok_or(WhyFull::New),
-            changed => changed,
-        }
+        self.changed(&compared, &near, policy, visible).or_else(|why| {
+            // A file that changed so much since it stood whole is better read as it is now.
+            let is_whole = fragment.is_none() && why == WhyFull::ChangedMuch;
+            let parts =
+                if policy.ranges && !is_whole { compared.parts(&near, policy, visible) } else { None };
+            parts.ok_or(why)
+        })
     }
 
     /// Says what changed since the newest visible version, if that is visible whole.
@@ -253,23 +257,19 @@ impl Coverage {
         let span = fragment.map(Span::of_fragment);
         let has_lines = candidate.has_lines() && span != Some(None);
         let first = span.flatten().map_or(1, |span| span.first);
-        let piece = |first, part| Piece {
-            place: candidate.place.clone(),
-            server: candidate.server.map(str::to_owned),
-            first,
-            part,
+        let new: Vec<(usize, Option<Range<usize>>)> = match delivery {
+            Delivery::Full(_) if has_lines => vec![(first, None)],
+            Delivery::Lines { known } => {
+                let content = candidate.lines(visible);
+                let rest = content.map(|content| rest(&content, first, known)).unwrap_or_default();
+                rest.into_iter().map(|(first, part)| (first, Some(part))).collect()
+            }
+            _ => Vec::new(),
         };
-        let piece = match delivery {
-            Delivery::Full(_) if has_lines => Some(piece(first, None)),
-            Delivery::Lines { ours, .. } => candidate
-                .lines(visible)
-                .and_then(|content| rest(&content, first, *ours))
-                .map(|(first, part)| piece(first, Some(part))),
-            _ => None,
-        };
-        if let Some(piece) = piece {
+        for (first, part) in new {
             let pieces = &mut self.files.entry(file.to_owned()).or_default().pieces;
-            pieces.push_back(piece);
+            let (place, server) = (candidate.place.clone(), candidate.server.map(str::to_owned));
+            pieces.push_back(Piece { place, server, first, part });
             if pieces.len() > MOST_PIECES {
                 pieces.pop_front();
             }
@@ -289,17 +289,27 @@ impl Coverage {
     }
 }
 
-/// Returns the part of lines beginning at `first` that are not among `known`: its first line, and its bytes.
-fn rest(content: &str, first: usize, known: Span) -> Option<(usize, Range<usize>)> {
-    let ours = Span::of_text(content, first);
-    let of = |lines: Span| Some(lines::slice(content, lines.indexes(first)?)?.len());
-    if known.first == ours.first && known.last < ours.last {
-        Some((known.last + 1, of(known)?..content.len()))
-    } else if known.last == ours.last && known.first > ours.first {
-        Some((ours.first, 0..content.len() - of(known)?))
-    } else {
-        None
+/// Returns the lines beginning at `first` that are not among `known`: the first of each part, and its bytes.
+fn rest(content: &str, first: usize, known: &[KnownLines]) -> Vec<(usize, Range<usize>)> {
+    let mut starts: Vec<usize> = content
+        .split_inclusive('\n')
+        .scan(0, |at, line| {
+            *at += line.len();
+            Some(*at - line.len())
+        })
+        .collect();
+    starts.push(content.len());
+    let at = |line: usize| starts[(line - first).min(starts.len() - 1)];
+    let mut rest = Vec::new();
+    let mut next = first;
+    let end = Span { first: first + starts.len() - 1, last: 0 };
+    for span in known.iter().map(|known| known.ours).chain([end]) {
+        if next < span.first {
+            rest.push((next, at(next)..at(span.first)));
+        }
+        next = span.last + 1;
     }
+    rest
 }
 
 fn is_near(turn: usize, candidate: &Candidate<'_>, policy: &Policy) -> bool {
@@ -326,49 +336,37 @@ impl Compared<'_, '_> {
             let index = lines::find(&text, self.content, self.ours.first.checked_sub(piece.first))?;
             let theirs = Span::of_text(self.content, piece.first + index);
             let text = words::lines(self.candidate.snapshot, self.ours, theirs, &piece.place);
-            Some((Delivery::Lines { at: piece.place.clone(), ours: self.ours, theirs }, text))
+            let known = vec![KnownLines { ours: self.ours, at: piece.place.clone(), theirs }];
+            Some((Delivery::Lines { known }, text))
         })
     }
 
-    /// Refers to visible lines with which these begin or end, where little is left.
-    fn partly(
+    /// Refers to visible lines among these, where little is left.
+    fn parts(
         &self,
         pieces: &[&Piece],
         policy: &Policy,
         visible: &mut Visible<'_, '_, '_>,
     ) -> Option<Shorter> {
-        let known = pieces.iter().filter_map(|piece| {
-            let text = visible.piece(piece)?;
-            let theirs = Span::of_text(&text, piece.first);
-            let head = (theirs.first <= self.ours.first)
-                .then(|| lines::slice(&text, self.ours.first - theirs.first..usize::MAX))
-                .flatten()
-                .map_or(0, |text| lines::common_head(self.content, text));
-            let tail = (theirs.last >= self.ours.last && theirs.first <= self.ours.last)
-                .then(|| lines::slice(&text, 0..self.ours.last - theirs.first + 1))
-                .flatten()
-                .map_or(0, |text| lines::common_tail(self.content, text));
-            Some((head, tail, &piece.place))
+        let pieces = pieces.iter().filter_map(|piece| Some((*piece, visible.piece(piece)?)));
+        let (pieces, texts): (Vec<&Piece>, Vec<Part<'_>>) = pieces.unzip();
+        let least = usize::try_from(policy.min_bytes).unwrap_or(usize::MAX).max(LEAST_KNOWN);
+        let known = runs::find(self.content, &texts, least).into_iter().map(|run| {
+            let piece = pieces[run.text];
+            let span = |start: usize| Span { first: start, last: start + run.ours.len() - 1 };
+            let (ours, theirs) = (span(self.ours.first + run.ours.start), span(piece.first + run.theirs));
+            KnownLines { ours, at: piece.place.clone(), theirs }
         });
-        let (head, tail, at) = known.max_by_key(|(head, tail, _)| *head.max(tail))?;
-        let saved = head.max(tail);
-        let left = self.content.len() - saved;
-        if (saved as u64) < policy.min_bytes
-            || left == 0
-            || left as f64 >= self.content.len() as f64 * WORTHWHILE
-        {
-            return None;
-        }
-        let (content, known, rest) = if head >= tail {
-            let known = Span::of_text(&self.content[..head], self.ours.first);
-            (&self.content[head..], known, Span { first: known.last + 1, last: self.ours.last })
-        } else {
-            let known =
-                Span { first: self.ours.first + lines::count(&self.content[..left]), last: self.ours.last };
-            (&self.content[..left], known, Span { first: self.ours.first, last: known.first - 1 })
-        };
-        let text = words::partly(self.candidate.snapshot, known, at, rest, content);
-        Some((Delivery::Lines { at: at.clone(), ours: known, theirs: known }, text))
+        let known: Vec<KnownLines> = known.collect();
+        let new = rest(self.content, self.ours.first, &known).into_iter().map(|(first, part)| {
+            let content = &self.content[part];
+            words::Part::New(Span::of_text(content, first), content)
+        });
+        let mut parts: Vec<_> = known.iter().cloned().map(words::Part::Known).chain(new).collect();
+        parts.sort_by_key(words::Part::first);
+        let text = words::parts(self.candidate.snapshot, &parts);
+        let is_worthwhile = !known.is_empty() && (text.len() as f64) < self.content.len() as f64 * WORTHWHILE;
+        is_worthwhile.then_some((Delivery::Lines { known }, text))
     }
 }
 
@@ -415,6 +413,12 @@ impl<'m> Visible<'m, '_, '_> {
 struct Part<'m> {
     text: Text<'m>,
     part: Range<usize>,
+}
+
+impl AsRef<str> for Part<'_> {
+    fn as_ref(&self) -> &str {
+        self
+    }
 }
 
 impl Deref for Part<'_> {

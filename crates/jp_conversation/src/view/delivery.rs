@@ -25,14 +25,10 @@ pub enum Delivery {
         /// Where that stands.
         at: Place,
     },
-    /// A reference to lines of other content; those that are not among them follow it.
+    /// References to lines of other content; the lines that are not among them stand between.
     Lines {
-        /// Where that stands.
-        at: Place,
-        /// The lines that are referred to, as this resource counts them.
-        ours: Span,
-        /// The same lines as the other content counts them.
-        theirs: Span,
+        /// The lines that are referred to, in order; never empty.
+        known: Vec<KnownLines>,
     },
     /// What changed since another version.
     Diff {
@@ -87,6 +83,17 @@ pub struct Place {
     pub checksum: Checksum,
 }
 
+/// Lines of a resource that stand in other content.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownLines {
+    /// The lines, as the resource counts them.
+    pub ours: Span,
+    /// Where that content stands.
+    pub at: Place,
+    /// The same lines as it counts them.
+    pub theirs: Span,
+}
+
 /// Names a call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
@@ -110,16 +117,16 @@ impl Delivery {
         }
     }
 
-    /// Returns where the content stands that this one builds on.
-    #[must_use]
-    pub fn place(&self) -> Option<&Place> {
-        match self {
-            Self::Reference { at: place }
-            | Self::Lines { at: place, .. }
-            | Self::Diff { base: place }
-            | Self::Tombstone { newer: place } => Some(place),
-            Self::Full(_) | Self::Compacted => None,
-        }
+    /// Returns where the content stands that this one builds on or points at.
+    pub fn places(&self) -> impl Iterator<Item = &Place> {
+        let (place, known): (_, &[KnownLines]) = match self {
+            Self::Reference { at: place } | Self::Diff { base: place } | Self::Tombstone { newer: place } => {
+                (Some(place), &[])
+            }
+            Self::Lines { known } => (None, known),
+            Self::Full(_) | Self::Compacted => (None, &[]),
+        };
+        place.into_iter().chain(known.iter().map(|known| &known.at))
     }
 }
 

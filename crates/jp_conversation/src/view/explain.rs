@@ -7,7 +7,7 @@ use jp_tool::StoredBlock;
 use serde::Serialize;
 
 use super::{
-    AnswerPart, Delivery, Message, Thread, WhyFull,
+    AnswerPart, Delivery, KnownLines, Message, Thread, WhyFull,
     cut::{Shown, shown_bytes},
     hints::resource_bytes,
 };
@@ -117,7 +117,10 @@ fn reason(delivery: &Delivery) -> Cow<'static, str> {
     match delivery {
         Delivery::Full(why) => why_full(*why).into(),
         Delivery::Reference { at } => format!("the same content is {at}").into(),
-        Delivery::Lines { at, ours, theirs } => format!("its lines {ours} are lines {theirs} {at}").into(),
+        Delivery::Lines { known } => {
+            let lines = |known: &KnownLines| format!("its {} are {} {}", known.ours, known.theirs, known.at);
+            known.iter().map(lines).collect::<Vec<_>>().join("; ").into()
+        }
         Delivery::Diff { base } => format!("what changed since the version {base}").into(),
         Delivery::Tombstone { newer } => format!("a newer version is {newer}").into(),
         Delivery::Compacted => "a compaction left it out".into(),
@@ -240,9 +243,11 @@ mod tests {
         let other = [
             Delivery::Reference { at: attached.clone() },
             Delivery::Lines {
-                at: returned.clone(),
-                ours: Span { first: 3, last: 9 },
-                theirs: Span { first: 1, last: 7 },
+                known: vec![KnownLines {
+                    ours: Span { first: 3, last: 9 },
+                    at: returned.clone(),
+                    theirs: Span { first: 1, last: 7 },
+                }],
             },
             Delivery::Diff { base: attached },
             Delivery::Tombstone { newer: returned },

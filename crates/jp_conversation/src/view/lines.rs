@@ -39,7 +39,8 @@ impl Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.first, self.last)
+        let Self { first, last } = self;
+        if first == last { write!(f, "line {first}") } else { write!(f, "lines {first}-{last}") }
     }
 }
 

@@ -43,8 +43,7 @@ fn label<C, T>(resource: &Resource<C, T>) -> String {
 
 /// Reads `L10-200` as "lines 10-200", `L7` as "line 7".
 fn line_range(fragment: &str) -> Option<String> {
-    let Span { first, last } = Span::of_fragment(fragment)?;
-    Some(if first == last { format!("line {first}") } else { format!("lines {first}-{last}") })
+    Span::of_fragment(fragment).map(|span| span.to_string())
 }
 
 fn single_line(text: &str) -> String {

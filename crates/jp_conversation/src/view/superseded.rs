@@ -42,13 +42,11 @@ pub fn superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Ve
         standing.iter().map(|candidate| (&*candidate.snapshot.uri, candidate.place.checksum)).collect();
     let delivery =
         |candidate: &Candidate<'_>| &messages[candidate.place.message].deliveries()[candidate.place.block];
-    let bases: HashSet<_> = standing
-        .iter()
-        .filter_map(|candidate| match delivery(candidate) {
-            Delivery::Lines { at, .. } | Delivery::Diff { base: at } => Some((at.message, at.block)),
-            _ => None,
-        })
-        .collect();
+    let builds = |candidate: &&Candidate<'_>| {
+        matches!(delivery(candidate), Delivery::Lines { .. } | Delivery::Diff { .. })
+    };
+    let bases = standing.iter().filter(builds).flat_map(|candidate| delivery(candidate).places());
+    let bases: HashSet<_> = bases.map(|at| (at.message, at.block)).collect();
     let mut needed: HashSet<(&str, Checksum)> = HashSet::new();
     let mut large: Vec<(&str, Checksum)> = Vec::new();
     for candidate in &standing {

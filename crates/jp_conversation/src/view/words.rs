@@ -2,7 +2,7 @@
 
 use jp_resource::{Checksum, Snapshot, mime};
 
-use super::{Place, lines::Span};
+use super::{KnownLines, Place, lines::Span};
 
 /// Says where the same content stands; `is_back` where another version stood in between.
 pub(super) fn reference(snapshot: &Snapshot, at: &Place, is_back: bool) -> String {
@@ -15,16 +15,41 @@ pub(super) fn reference(snapshot: &Snapshot, at: &Place, is_back: bool) -> Strin
 pub(super) fn lines(snapshot: &Snapshot, ours: Span, theirs: Span, at: &Place) -> String {
     let (uri, checksum) = (&snapshot.uri, at.checksum.short());
     let relation = if ours == theirs { "have not changed" } else { "have only moved" };
-    format!("{uri}: lines {ours} {relation}. They are lines {theirs} of what stands {at}, sha256 {checksum}.")
+    format!("{uri}: {ours} {relation}. They are {theirs} of what stands {at}, sha256 {checksum}.")
 }
 
-/// Says which visible lines a part of the lines are; the rest follows.
-pub(super) fn partly(snapshot: &Snapshot, known: Span, at: &Place, rest: Span, content: &str) -> String {
-    let (uri, checksum) = (&snapshot.uri, at.checksum.short());
-    let block = fenced(snapshot.mime_type.as_deref().and_then(mime::fence_language), content);
-    format!(
-        "{uri}: lines {known} have not changed, they stand {at}, sha256 {checksum}. Lines {rest} are:\n{block}"
-    )
+/// Names the visible lines among others, which stand between.
+pub(super) fn parts(snapshot: &Snapshot, parts: &[Part<'_>]) -> String {
+    let mut text = format!("{}, in parts:\n", snapshot.uri);
+    let language = snapshot.mime_type.as_deref().and_then(mime::fence_language);
+    for part in parts {
+        let said = match part {
+            Part::Known(KnownLines { ours, at, theirs }) => {
+                let checksum = at.checksum.short();
+                format!("{} {theirs} of what stands {at}, sha256 {checksum}.\n", are(*ours))
+            }
+            Part::New(lines, content) => format!("{}:\n{}", are(*lines), fenced(language, content)),
+        };
+        text.push_str(&said);
+    }
+    text
+}
+
+/// A part of a resource.
+pub(super) enum Part<'c> {
+    /// Lines that are visible.
+    Known(KnownLines),
+    /// Others.
+    New(Span, &'c str),
+}
+
+impl Part<'_> {
+    /// Returns the first of its lines.
+    pub(super) fn first(&self) -> usize {
+        match self {
+            Self::Known(KnownLines { ours: lines, .. }) | Self::New(lines, _) => lines.first,
+        }
+    }
 }
 
 /// Says what changed.
@@ -40,6 +65,15 @@ pub(super) fn diff(snapshot: &Snapshot, checksum: Checksum, base: &Place, diff: 
 pub(super) fn tombstone(snapshot: &Snapshot, newer: &Place) -> String {
     let (uri, old, new) = (&snapshot.uri, snapshot.blob_ref().checksum.short(), newer.checksum.short());
     format!("{uri}, sha256 {old}, is left out here: a newer version, sha256 {new}, stands {newer}.")
+}
+
+/// Begins a sentence on lines.
+fn are(lines: Span) -> String {
+    if lines.first == lines.last {
+        format!("Line {} is", lines.first)
+    } else {
+        format!("Lines {}-{} are", lines.first, lines.last)
+    }
 }
 
 fn fenced(language: Option<&str>, content: &str) -> String {

@@ -85,11 +85,15 @@ impl World {
     fn of(steps: &[Step]) -> Self {
         let mut world = Self::new();
         steps.iter().for_each(|step| world.step(step));
-        world.requests.push(world.events.len());
         world
     }
 
     fn step(&mut self, step: &Step) {
+        // A person compacts between turns: what comes next is their message.
+        let speaks = matches!(step, Step::Answer | Step::Read { .. } | Step::Print { .. });
+        if speaks && matches!(self.events.last(), Some(EventKind::Compaction(_) | EventKind::Superseded(_))) {
+            self.step(&Step::Ask { attached: Vec::new() });
+        }
         match step {
             Step::Edit { file, line, how } => self.edit(*file, *line, *how),
             Step::Ask { attached } => {
@@ -226,17 +230,33 @@ fn rebuild(thread: &Thread<'_>) -> Result<(), TestCaseError> {
             let rebuilt = match delivery {
                 Delivery::Full(_) => shown.to_owned(),
                 Delivery::Reference { at: place } => at(place)?.0,
-                Delivery::Lines { at: place, ours, theirs } => {
-                    let (text, start) = at(place)?;
-                    let lines = lines::slice(&text, theirs.indexes(start).unwrap()).unwrap();
-                    let rest = shown
-                        .split_once(" are:\n```\n")
-                        .map_or("", |(_, rest)| rest.strip_suffix("```\n").unwrap());
-                    let mut lines = lines.to_owned();
-                    if !lines.ends_with('\n') {
-                        lines.push('\n')
+                Delivery::Lines { known: parts } => {
+                    let mut rebuilt = String::new();
+                    let mut parts = parts.iter();
+                    let mut next = parts.next();
+                    let mut new =
+                        shown.split(":\n```\n").skip(1).map(|rest| rest.split_once("```\n").unwrap().0);
+                    let mut line = first;
+                    loop {
+                        let lines = match next {
+                            Some(part) if part.ours.first == line => {
+                                let (text, start) = at(&part.at)?;
+                                next = parts.next();
+                                lines::slice(&text, part.theirs.indexes(start).unwrap()).unwrap().to_owned()
+                            }
+                            _ => match new.next() {
+                                Some(lines) => lines.to_owned(),
+                                None => break,
+                            },
+                        };
+                        line += lines::count(&lines);
+                        rebuilt += &lines;
+                        if !rebuilt.ends_with('\n') {
+                            rebuilt.push('\n');
+                        }
                     }
-                    if ours.first == first { lines + rest } else { rest.to_owned() + &lines }
+                    prop_assert!(next.is_none());
+                    rebuilt
                 }
                 Delivery::Diff { base } => {
                     let (text, start) = at(base)?;

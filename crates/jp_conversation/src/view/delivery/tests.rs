@@ -198,22 +198,43 @@ fn lines_that_go_beyond_visible_ones_are_sent_without_those() {
     let script = script.read("file:///w/a.rs#L61-75", &part(&text, 61, 75));
     assert_eq!(script.names(), ["full", "lines", "lines"]);
     let texts = script.texts();
-    assert!(
-        texts[1].contains("lines 20-60 have not changed")
-            && texts[1].contains("Lines 61-80 are:\n```rs\nline 61 "),
-        "{}",
-        texts[1]
-    );
+    insta::assert_snapshot!(texts[1].replace(&part(&text, 62, 79), "…\n"), @r"
+    file:///w/a.rs#L20-80, in parts:
+    Lines 20-60 are lines 20-60 of what stands in the result of call c1 (`read`) in turn 1, sha256 d9dc0f0e7445.
+    Lines 61-80 are:
+    ```rs
+    line 61 of the file
+    …
+    line 80 of the file
+    ```
+    ");
     assert!(
         texts[2].contains("They are lines 61-75 of what stands in the result of call c2"),
         "{}",
         texts[2]
     );
-    let script = Script::default()
-        .ask(&[])
-        .read("file:///w/a.rs#L50-100", &part(&text, 50, 100))
-        .read("file:///w/a.rs", &text);
-    assert!(script.texts()[1].contains("lines 50-100 have not changed"), "{}", script.texts()[1]);
+    // Lines from several places, moved and with others between them.
+    let changed = format!("new\n{}", file(100, &[30, 70]));
+    let script = script.read("file:///w/a.rs", &changed);
+    assert_eq!(script.names()[3], "lines");
+    insta::assert_snapshot!(script.texts()[3].replace(&part(&changed, 63, 101), "…\n"), @r"
+    file:///w/a.rs, in parts:
+    Line 1 is:
+    ```rs
+    new
+    ```
+    Lines 2-30 are lines 1-29 of what stands in the result of call c1 (`read`) in turn 1, sha256 d9dc0f0e7445.
+    Line 31 is:
+    ```rs
+    line 30 of the file, changed
+    ```
+    Lines 32-61 are lines 31-60 of what stands in the result of call c1 (`read`) in turn 1, sha256 d9dc0f0e7445.
+    Lines 62-101 are:
+    ```rs
+    line 61 of the file
+    …
+    ```
+    ");
 }
 
 #[test]
@@ -235,9 +256,12 @@ fn changed_content_becomes_a_diff_against_what_stands_whole() {
      line 33 of the file
     ```
     ");
-    // The newest version stands as a diff: another one is not built on that.
+    // The newest version stands as a diff: another one is not built on that, but on the lines of what stands whole.
     let script = script.read("file:///w/a.rs", &newer);
-    assert_eq!(script.names(), ["full", "diff", "full"]);
+    assert_eq!(script.names(), ["full", "diff", "lines"]);
+    assert!(
+        script.texts()[2].contains("Lines 32-60 are lines 32-60 of what stands in the attachments of turn 1")
+    );
     let script = script.read("file:///w/a.rs", &file(60, &[]));
     assert_eq!(script.names()[3], "reference");
     assert!(script.texts()[3].contains("is as it was before"), "{}", script.texts()[3]);
