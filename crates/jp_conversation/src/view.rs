@@ -32,7 +32,7 @@ use jp_tool::StoredBlock;
 pub use cold::is_cold;
 pub use compact::{Compacted, covered_turns};
 pub use cut::{Shown, inline_text, shown_text};
-pub use delivery::{Call, Delivery, KnownLines, Place, WhyFull};
+pub use delivery::{Call, Delivery, KnownLines, Place, SERVER_MARK, WhyFull};
 pub use explain::{BlockRow, TurnRow, explain, tokens};
 pub use hidden::Hidden;
 pub use hints::CacheHint;

@@ -25,7 +25,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub use self::{
-    files::{Files, FilesError},
+    files::{FILE_MARK, Files, FilesError},
     refresh_resource::{Consent, Refresh, Refreshed, Refreshing},
 };
 use crate::{Permission, Preview, Source, Tool, Toolbox, call::Plan, calls::Line};

@@ -31,7 +31,8 @@ mod toolbox;
 
 pub use ask::{Decision, PermissionRequest, Preview, Question, Reply};
 pub use builtin::{
-    Builtin, Consent, Files, FilesError, Refresh, Refreshed, Refreshing, shell::serve as serve_shell,
+    Builtin, Consent, FILE_MARK, Files, FilesError, Refresh, Refreshed, Refreshing,
+    shell::serve as serve_shell,
 };
 pub use local::Command;
 pub use parse::{Parsed, parse_command_output};

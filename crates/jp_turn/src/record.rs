@@ -2,7 +2,7 @@
 
 use jp_conversation::{
     ToolCallResponse,
-    view::{Hidden, Shown, inline_text},
+    view::{Hidden, SERVER_MARK, Shown, inline_text},
 };
 use jp_tool::{ContentBlock, StoredBlock, ToolError, ToolResponse};
 
@@ -22,7 +22,9 @@ const FRAME: usize = 50;
 /// Questions are not part of it: whoever records has the answers. What is known of an error is told to the model, too,
 /// and so is structured content that comes alone.
 pub(crate) fn response(id: &str, response: ToolResponse) -> ToolCallResponse {
-    let meta = response.full_meta();
+    let mut meta = response.full_meta();
+    // No tool says of itself that it is a server's.
+    meta.shift_remove(SERVER_MARK);
     let ToolResponse { mut content, is_error, structured_content, error, .. } = response;
     content.retain(|block| !matches!(block, ContentBlock::Question { .. }));
     if let (true, Some(structured)) = (content.is_empty(), &structured_content) {
@@ -233,6 +235,13 @@ mod tests {
                 "computer.jp/status": "stopped",
             })
         );
+    }
+
+    #[test]
+    fn tool_is_no_server_by_its_own_word() {
+        let meta = Map::from_iter([(SERVER_MARK.to_owned(), json!("docs")), ("other".to_owned(), 1.into())]);
+        let event = response("1", ToolResponse { meta, ..ToolResponse::new([]) });
+        assert_eq!(event.meta, Map::from_iter([("other".to_owned(), 1.into())]));
     }
 
     #[test]

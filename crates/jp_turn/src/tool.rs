@@ -27,8 +27,6 @@ pub struct Tool {
     pub timeout: Duration,
     /// How much of a result the model is shown, in bytes.
     pub max_output_bytes: usize,
-    /// Whether what it returns may become a reference to what was delivered before.
-    pub deduplicate: bool,
     /// How it lives on between calls, if it does.
     pub stateful: Option<Stateful>,
 }
@@ -104,7 +102,6 @@ impl Tool {
             options: Map::new(),
             timeout: Self::TIMEOUT,
             max_output_bytes: Self::MAX_OUTPUT_BYTES,
-            deduplicate: true,
             stateful: None,
         }
     }

@@ -148,7 +148,7 @@ impl fmt::Display for Place {
 }
 
 /// The field of a result's `_meta` that names the MCP server it is from. Only jp writes it.
-const SERVER: &str = "computer.jp/server";
+pub const SERVER_MARK: &str = "computer.jp/server";
 
 /// Delivers each resource of a thread, oldest first; `events` says which event each message is from.
 pub(super) fn deliver(
@@ -215,7 +215,7 @@ pub(super) fn candidate<'m>(
         Message::Tool { call, response: Some(response), .. } => Candidate {
             snapshot,
             place: place(Some(Call { id: call.id.clone(), tool: call.name.clone() })),
-            server: response.meta.get(SERVER).and_then(Value::as_str),
+            server: response.meta.get(SERVER_MARK).and_then(Value::as_str),
             shown: Shown::of(&response.content[block]),
             is_covered: policy.covers(&call.name),
         },
@@ -230,7 +230,7 @@ pub(super) fn candidate<'m>(
     })
 }
 
-/// Returns the MCP server that an attachment is from: its declaration is `mcp+SERVER+URI`.
+/// Returns the MCP server that an attachment is from: its declaration is `mcp+SERVER_MARK+URI`.
 fn server_of(request: &ChatRequest, resource: usize) -> Option<&str> {
     let delivered = request.delivered.iter().find(|delivered| delivered.resources.contains(&resource))?;
     delivered.declaration.as_str().strip_prefix("mcp+")?.split_once('+').map(|(server, _)| server)

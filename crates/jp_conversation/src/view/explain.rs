@@ -107,23 +107,27 @@ fn message_rows(message: &Message<'_>) -> Vec<BlockRow> {
 /// Adds to a row how its block is delivered.
 fn delivered(row: BlockRow, delivery: Option<&Delivery>) -> BlockRow {
     match delivery {
-        Some(delivery) => BlockRow { delivery: delivery.name(), reason: reason(delivery), ..row },
+        Some(delivery) => BlockRow { delivery: delivery.name(), reason: delivery.reason(), ..row },
         None => row,
     }
 }
 
-/// Says why a block is delivered as it is, or where the content stands that it refers to.
-fn reason(delivery: &Delivery) -> Cow<'static, str> {
-    match delivery {
-        Delivery::Full(why) => why_full(*why).into(),
-        Delivery::Reference { at } => format!("the same content is {at}").into(),
-        Delivery::Lines { known } => {
-            let lines = |known: &KnownLines| format!("its {} are {} {}", known.ours, known.theirs, known.at);
-            known.iter().map(lines).collect::<Vec<_>>().join("; ").into()
+impl Delivery {
+    /// Says why a block is delivered as it is, or where the content stands that it refers to.
+    #[must_use]
+    pub fn reason(&self) -> Cow<'static, str> {
+        match self {
+            Self::Full(why) => why_full(*why).into(),
+            Self::Reference { at } => format!("the same content is {at}").into(),
+            Self::Lines { known } => {
+                let lines =
+                    |known: &KnownLines| format!("its {} are {} {}", known.ours, known.theirs, known.at);
+                known.iter().map(lines).collect::<Vec<_>>().join("; ").into()
+            }
+            Self::Diff { base } => format!("what changed since the version {base}").into(),
+            Self::Tombstone { newer } => format!("a newer version is {newer}").into(),
+            Self::Compacted => "a compaction left it out".into(),
         }
-        Delivery::Diff { base } => format!("what changed since the version {base}").into(),
-        Delivery::Tombstone { newer } => format!("a newer version is {newer}").into(),
-        Delivery::Compacted => "a compaction left it out".into(),
     }
 }
 

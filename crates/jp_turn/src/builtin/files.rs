@@ -30,6 +30,7 @@ use jp_resource::{
 use jp_tool::ContentBlock;
 
 use self::find::Finding;
+pub use self::seen::FILE_MARK;
 pub(super) use self::{
     find::LastLink,
     seen::{Seen, mark},

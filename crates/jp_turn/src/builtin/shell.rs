@@ -44,7 +44,6 @@ pub(super) fn tool() -> Tool {
     Tool {
         description: DESCRIPTION.to_owned(),
         stateful: Some(Stateful { actions, keep: false }),
-        deduplicate: false,
         ..Tool::new("shell", parameters, Source::Builtin(Builtin::Shell))
     }
 }

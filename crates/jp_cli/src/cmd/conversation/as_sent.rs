@@ -1,5 +1,7 @@
 //! `jp conversation print --as-sent`: what a model would get of a conversation now.
 
+use std::borrow::Cow;
+
 use jp_conversation::{
     ResponseContent,
     view::{self, AnswerPart, Delivery, Message},
@@ -39,7 +41,7 @@ struct Block {
     delivery: &'static str,
     /// Where the content stands that this one builds on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    reason: Option<Cow<'static, str>>,
     #[serde(flatten)]
     content: Content,
 }
@@ -133,7 +135,7 @@ impl Block {
     fn delivered(mut self, delivery: Option<&Delivery>) -> Self {
         if let Some(delivery) = delivery {
             self.delivery = delivery.name();
-            self.reason = delivery.place().map(ToString::to_string);
+            self.reason = delivery.places().next().map(|_| delivery.reason());
         }
         self
     }

@@ -19,7 +19,7 @@ use jp_resource::{
 };
 use jp_storage::{KnownContent, Stamps};
 use jp_tool::StoredBlock;
-use jp_turn::Builtin;
+use jp_turn::{Builtin, FILE_MARK};
 
 use super::{advice, declarations::Configured, keeper::state, resolve::Attachments, trust};
 use crate::{
@@ -36,8 +36,6 @@ const MAX_LINES: usize = 3;
 const MAX_PAGE_TIME: Duration = Duration::from_secs(10);
 /// How many pages and programs are waited for at once.
 const PARALLEL: usize = 8;
-/// In the `_meta` of a block of one of jp's tools: the file it is of, with the checksum of all of it.
-const FILE: &str = "computer.jp/file";
 
 /// Compares what the model is to be told of with its source, and says what there is to tell.
 ///
@@ -198,7 +196,7 @@ fn take_in<'a>(held: &mut HashMap<&'a str, Held<'a>>, tool: &str, block: &'a Sto
     if fragment.is_none() && is_own {
         *held = Held { name: held.name, ..Held::of(resource, turn) };
     } else if tool == Builtin::EditFile.name() {
-        let file = meta.as_ref().and_then(|meta| meta.get(FILE)?.get("checksum")?.as_str());
+        let file = meta.as_ref().and_then(|meta| meta.get(FILE_MARK)?.get("checksum")?.as_str());
         held.known = file.and_then(|checksum| checksum.parse().ok()).or(held.known);
     }
 }

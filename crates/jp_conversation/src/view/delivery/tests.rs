@@ -102,7 +102,7 @@ fn result(id: &str, resource: Resource, server: Option<&str>) -> EventKind {
         content: vec![ContentBlock::resource(resource).into()],
         is_error: false,
         structured_content: None,
-        meta: server.map(|server| (SERVER.to_owned(), json!(server))).into_iter().collect(),
+        meta: server.map(|server| (SERVER_MARK.to_owned(), json!(server))).into_iter().collect(),
     })
 }
 

@@ -14,7 +14,7 @@ use super::{named, spot};
 use crate::Builtin;
 
 /// In the `_meta` of a block: which file it is of, and the checksum of all of the file's bytes.
-const FILE: &str = "computer.jp/file";
+pub const FILE_MARK: &str = "computer.jp/file";
 
 /// The checksums of files as a model last saw them, by their paths from the root.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Seen {
 
 /// Returns the `_meta` of a block that is of a file.
 pub(in crate::builtin) fn mark(path: &str, checksum: Checksum) -> Map<String, Value> {
-    Map::from_iter([(FILE.to_owned(), json!({"path": path, "checksum": checksum}))])
+    Map::from_iter([(FILE_MARK.to_owned(), json!({"path": path, "checksum": checksum}))])
 }
 
 fn attached(snapshot: &Snapshot, roots: &[PathBuf]) -> Option<(String, Checksum)> {
@@ -85,7 +85,7 @@ pub(super) fn path_of(uri: &str, roots: &[PathBuf]) -> Option<String> {
 
 fn marked(block: &StoredBlock) -> Option<(String, Checksum)> {
     let (StoredBlock::Text { meta, .. } | StoredBlock::Resource { meta, .. }) = block else { return None };
-    let file = meta.as_ref()?.get(FILE)?;
+    let file = meta.as_ref()?.get(FILE_MARK)?;
     let checksum = file.get("checksum")?.as_str()?.parse().ok()?;
     Some((file.get("path")?.as_str()?.to_owned(), checksum))
 }

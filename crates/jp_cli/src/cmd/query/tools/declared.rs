@@ -187,7 +187,6 @@ fn limit(tool: &mut Tool, settings: Settings<'_>) -> Result<(), Failure> {
     if let Some(bytes) = settings.first(|settings| settings.max_output_bytes) {
         tool.max_output_bytes = usize::try_from(bytes.bytes()).unwrap_or(usize::MAX);
     }
-    tool.deduplicate = settings.first(|settings| settings.deduplicate).unwrap_or(tool.deduplicate);
     Ok(())
 }
 
