@@ -7,8 +7,10 @@ mod declarations;
 mod events_json;
 mod tool_output;
 mod uris;
+mod view;
 
 pub use declarations::declarations;
 pub use events_json::events_json;
 pub use tool_output::tool_output;
 pub use uris::uris;
+pub use view::view;

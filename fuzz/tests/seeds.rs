@@ -39,3 +39,12 @@ fn declarations_hold_for_every_line_of_their_seeds() {
         seed.lines().chain([&*seed]).for_each(jp_fuzz::declarations);
     }
 }
+
+#[test]
+fn view_holds_for_every_whole_event_of_its_seeds() {
+    for seed in seeds("view").into_iter().chain(seeds("events_json")) {
+        let ends = seed.iter().enumerate().filter(|(_, byte)| matches!(byte, b'\n' | b'}'));
+        ends.for_each(|(end, _)| jp_fuzz::view(&seed[..=end]));
+        jp_fuzz::view(&seed);
+    }
+}

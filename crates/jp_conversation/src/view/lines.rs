@@ -14,11 +14,11 @@ pub struct Span {
 }
 
 impl Span {
-    /// Reads a fragment: `L10-200`, `L10-L200` or `L7`.
+    /// Reads a fragment: `L10-200`, `L10-L200` or `L7`; numbers beyond 32 bits are none of a file's lines.
     pub(super) fn of_fragment(fragment: &str) -> Option<Self> {
         let number = |text: &str| {
             let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-            is_number.then(|| text.parse().ok()).flatten()
+            is_number.then(|| text.parse::<u32>().ok()).flatten()?.try_into().ok()
         };
         let lines = fragment.strip_prefix('L')?;
         let (first, last) = lines.split_once('-').unwrap_or((lines, lines));
@@ -117,6 +117,7 @@ mod tests {
             ("L+1-3", None),
             ("section", None),
             ("L99999999999999999999999", None),
+            ("L1-4294967296", None),
         ] {
             assert_eq!(Span::of_fragment(fragment), expected, "{fragment}");
         }

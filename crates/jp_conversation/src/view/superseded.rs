@@ -15,15 +15,14 @@ use crate::{Event, EventKind, Stream, Version};
 pub(super) struct Dropped {
     /// By URI: versions, each with the index of the event before which all of it is left out.
     versions: HashMap<String, HashMap<Checksum, usize>>,
-    /// By URI: where its versions stand, oldest first.
+    /// By URI: where those of its versions stand that are not left out, by the events that they are from.
     standing: HashMap<String, Vec<Standing>>,
 }
 
 struct Standing {
+    event: usize,
     message: usize,
     block: usize,
-    event: usize,
-    checksum: Checksum,
 }
 
 /// Returns the versions that newer ones have replaced and that nothing in the request builds on, where leaving them out
@@ -47,24 +46,19 @@ pub fn superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Ve
     };
     let bases = standing.iter().filter(builds).flat_map(|candidate| delivery(candidate).places());
     let bases: HashSet<_> = bases.map(|at| (at.message, at.block)).collect();
-    let mut needed: HashSet<(&str, Checksum)> = HashSet::new();
-    let mut large: Vec<(&str, Checksum)> = Vec::new();
-    for candidate in &standing {
-        let version = (&*candidate.snapshot.uri, candidate.place.checksum);
-        if bases.contains(&(candidate.place.message, candidate.place.block)) {
-            needed.insert(version);
-        }
+    let is_base =
+        |candidate: &Candidate<'_>| bases.contains(&(candidate.place.message, candidate.place.block));
+    let version = |candidate: &Candidate<'_>| (candidate.snapshot.uri.clone(), candidate.place.checksum);
+    let mut settled: HashSet<(String, Checksum)> =
+        standing.iter().filter(|candidate| is_base(candidate)).map(version).collect();
+    let is_replaced = |candidate: &&Candidate<'_>| {
         let is_large = tokens(resource_bytes(candidate.snapshot)) >= policy.superseded_min_tokens;
         let is_whole = matches!(delivery(candidate), Delivery::Full(_));
-        if is_whole && is_large && newest[version.0] != version.1 && !large.contains(&version) {
-            large.push(version);
-        }
-    }
-    large
-        .into_iter()
-        .filter(|version| !needed.contains(version))
-        .map(|(uri, checksum)| Version { uri: uri.to_owned(), checksum })
-        .collect()
+        is_whole && is_large && newest[&*candidate.snapshot.uri] != candidate.place.checksum
+    };
+    let replaced = standing.iter().filter(is_replaced).map(version);
+    let replaced = replaced.filter(|version| settled.insert(version.clone()));
+    replaced.map(|(uri, checksum)| Version { uri, checksum }).collect()
 }
 
 fn resources<'m>(messages: &'m [Message<'_>], policy: &Policy) -> impl Iterator<Item = Candidate<'m>> {
@@ -98,14 +92,15 @@ impl Dropped {
             return;
         }
         for candidate in resources(messages, policy) {
-            let uri = &candidate.snapshot.uri;
-            if self.versions.contains_key(uri) {
-                let place = &candidate.place;
-                let (message, block, checksum) = (place.message, place.block, place.checksum);
-                let standing = Standing { message, block, event: events[message], checksum };
+            let (uri, place) = (&candidate.snapshot.uri, &candidate.place);
+            let Some(versions) = self.versions.get(uri) else { continue };
+            let event = events[place.message];
+            if versions.get(&place.checksum).is_none_or(|end| event >= *end) {
+                let standing = Standing { event, message: place.message, block: place.block };
                 self.standing.entry(uri.clone()).or_default().push(standing);
             }
         }
+        self.standing.values_mut().for_each(|standing| standing.sort_by_key(|standing| standing.event));
     }
 
     /// Returns where the newer version of what is left out stands; `None` where it is not left out.
@@ -113,14 +108,11 @@ impl Dropped {
     /// That is the newest one that stood there when the decision was made, so later ones change nothing.
     pub(super) fn newer(&self, candidate: &Candidate<'_>, event: usize) -> Option<(usize, usize)> {
         let uri = &candidate.snapshot.uri;
-        let versions = self.versions.get(uri)?;
-        let end = *versions.get(&candidate.place.checksum).filter(|end| event < **end)?;
-        let is_left_out =
-            |standing: &Standing| versions.get(&standing.checksum).is_some_and(|end| standing.event < *end);
-        let this = (candidate.place.message, candidate.place.block);
-        let newer = |standing: &&Standing| {
-            standing.event < end && (standing.message, standing.block) > this && !is_left_out(standing)
-        };
-        self.standing.get(uri)?.iter().rev().find(newer).map(|standing| (standing.message, standing.block))
+        let end = *self.versions.get(uri)?.get(&candidate.place.checksum).filter(|end| event < **end)?;
+        let standing = self.standing.get(uri)?;
+        let before = standing.partition_point(|standing| standing.event < end);
+        let Standing { message, block, .. } = standing[..before].last()?;
+        let is_after = (*message, *block) > (candidate.place.message, candidate.place.block);
+        is_after.then_some((*message, *block))
     }
 }
