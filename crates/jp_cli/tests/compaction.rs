@@ -231,14 +231,15 @@ fn what_would_be_sent_is_printed() {
     sandbox.jp(&["c", "compact", "--strip", "tools"]).succeeded();
     let id = sandbox.json(&["c", "ls"])[0]["id"].as_str().unwrap().to_owned();
     let text = sandbox.jp(&["c", "print", "--as-sent", "-i", &id, "--turn", "1"]).succeeded().stdout;
-    insta::assert_snapshot!(text, @r#"
+    let place = format!("file://{}", support::shown(&sandbox.root));
+    insta::assert_snapshot!(text.replace(&place, "ROOT"), @r#"
     ## Turn 1, user
 
     question 1
 
-    ```(notes.txt)
+    <resource uri="ROOT/notes.txt" name="notes.txt" mimeType="text/plain">
     Remember the milk.
-    ```
+    </resource>
 
     ## Turn 1, assistant
 

@@ -81,6 +81,8 @@ pub enum Message<'a> {
     Tool {
         /// The turn, from 1.
         turn: usize,
+        /// Which call of its turn it is, counted from 1.
+        number: usize,
         /// The call.
         call: &'a ToolCallRequest,
         /// What is shown of what came back; `None` where the turn was interrupted before anything did.
@@ -182,6 +184,8 @@ struct Builder<'a> {
     /// The index of the event that is looked at.
     event: usize,
     turn: usize,
+    /// How many calls the turn has had.
+    calls: usize,
     /// The answer that is being collected, each call with its response and the index of that.
     parts: Vec<(AnswerPart<'a>, Option<(usize, &'a ToolCallResponse)>)>,
 }
@@ -194,6 +198,7 @@ impl<'a> Builder<'a> {
             self.push(Message::NoAnswer { turn }, self.event);
         }
         self.turn += 1;
+        self.calls = 0;
         let deliveries = vec![Delivery::default(); request.resources.len()];
         let message = Message::User { turn: self.turn, request: Cow::Borrowed(request), deliveries };
         self.push(message, self.event);
@@ -229,7 +234,9 @@ impl<'a> Builder<'a> {
                 let response = response.map(|(_, response)| hidden::shown_response(response));
                 let blocks = response.as_ref().map_or(0, |response| response.content.len());
                 let deliveries = vec![Delivery::default(); blocks];
-                self.push(Message::Tool { turn, call, response, deliveries }, event);
+                self.calls += 1;
+                let number = self.calls;
+                self.push(Message::Tool { turn, number, call, response, deliveries }, event);
             }
         }
     }

@@ -76,3 +76,4 @@ pub use format::Format;
 pub use refusal::Refusal;
 pub use request::{Capabilities, Contents, Note, Request, Tool};
 pub use retry::RetryNotice;
+pub use xml::attached_text;

@@ -4,7 +4,7 @@ use std::io;
 
 use jp_resource::Resource;
 
-use crate::json::JsonText;
+use crate::json::{JsonText, write_string};
 
 /// Writes a resource with its text between the tags.
 ///
@@ -20,6 +20,15 @@ pub(crate) fn write_text<C, T>(
     write_defused(out, text)?;
     out.push(if text.is_empty() || text.ends_with('\n') { "" } else { "\n" })?;
     out.push("</resource>")
+}
+
+/// Returns what a model gets of an attached resource with this text, in the formats that have no documents of their own.
+#[must_use]
+pub fn attached_text<C, T>(resource: &Resource<C, T>, text: &str) -> String {
+    let mut json = Vec::new();
+    let written = write_string(&mut json, |out| write_text(out, resource, text));
+    written.expect("writing to memory does not fail");
+    serde_json::from_slice(&json).expect("a JSON string was written")
 }
 
 /// Writes a resource that can't be shown, with a note in its place.
@@ -83,12 +92,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::json::write_string;
 
     fn written(resource: &Resource<(), ()>, text: &str) -> String {
-        let mut json = Vec::new();
-        write_string(&mut json, |out| write_text(out, resource, text)).unwrap();
-        serde_json::from_slice(&json).unwrap()
+        attached_text(resource, text)
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, path::Path};
 use jp_conversation::{
     ChatRequest, ChatResponse, Event, EventKind, Stream, ToolCallRequest, ToolCallResponse,
 };
+use jp_resource::Snapshot;
 use jp_tool::{ContentBlock, StoredBlock};
 use serde_json::{Map, Value};
 
@@ -134,8 +135,8 @@ impl Events {
         self.0.push(Event::new(Default::default(), kind));
     }
 
-    fn request(&mut self, words: &str) {
-        self.push(EventKind::ChatRequest(ChatRequest::new(words)));
+    fn request(&mut self, words: &str, resources: Vec<Snapshot>) {
+        self.push(EventKind::ChatRequest(ChatRequest { resources, ..ChatRequest::new(words) }));
     }
 
     fn message(&mut self, words: &str) {
@@ -181,7 +182,10 @@ fn outline(stream: &Stream) -> Vec<String> {
         other => format!("  text {:?}", inline_text(other).unwrap_or("(no text)")),
     };
     let lines = |event: &Event| match &event.kind {
-        EventKind::ChatRequest(request) => vec![format!("user {:?}", request.content)],
+        EventKind::ChatRequest(request) => {
+            let attached = request.resources.iter().map(|resource| format!("  attached {}", resource.uri));
+            std::iter::once(format!("user {:?}", request.content)).chain(attached).collect()
+        }
         EventKind::ChatResponse(response) => vec![format!("{:?}", response.content)],
         EventKind::ToolCallRequest(call) => {
             vec![format!("call {} {} {}", call.id, call.name, Value::Object(call.arguments.clone()))]

@@ -6,6 +6,7 @@
 //! line of a range.
 
 pub mod cat_n;
+pub mod claude_edit;
 pub mod claude_read;
 pub mod fenced;
 mod numbered;
@@ -107,7 +108,7 @@ mod tests {
                     "[File: a (2 lines total)]", "(1 more lines above)", "(1 more lines below)", "1:a", "2:b", "\r", "\n",
                     "\n", "     1\ta", "     2→", "```rs", "```", "... (starting from line #2) ...", "é",
                     "... (truncated after line #3) ...", "Here's the result of running `cat -n` on a:", "<system-reminder>",
-                    "<response clipped>", "4294967295\t", "would have looked",
+                    "<response clipped>", "4294967295\t", "would have looked", "<<<<< START CURSOR >>>>>\n",
                 ]),
                 0..16,
             ),
@@ -127,6 +128,7 @@ mod tests {
             let input = json!({"path": "a", "file_path": "a", "start_line": start, "end_line": end, "offset": start});
             let _ = fenced::excerpt(&input, &output);
             let _ = claude_read::pieces(&input, &output, None);
+            let _ = claude_edit::pieces(&output, &json!({"filePath": "a", "content": "a\n2:b"}));
         }
     }
 

@@ -85,10 +85,22 @@ struct Version {
 struct Seen {
     place: Place,
     /// The turn of the oldest content that it takes to know it.
-    since: usize,
+    oldest: usize,
     shown: Option<Shown>,
-    /// Whether it stands there whole, as lines that a diff can build on.
-    is_base: bool,
+    stands: Stands,
+}
+
+/// How content stands in the request.
+#[derive(Clone)]
+pub(super) enum Stands {
+    /// Whole, as lines that a diff can build on.
+    Lines,
+    /// Whole, as something else.
+    Otherwise,
+    /// As what changed from the version that stands there.
+    Diff(Place),
+    /// As references to lines, and the others.
+    Parts,
 }
 
 /// What stands in the request so far, to be read.
@@ -161,12 +173,12 @@ impl Coverage {
         }
         let shows_as_much = |seen: &&Seen| seen.shown.is_none() || seen.shown == candidate.shown;
         let Some(seen) = version.seen.as_ref().filter(shows_as_much) else { return Ok(None) };
-        if !is_near(seen.since, candidate, policy) {
+        if !is_near(seen.oldest, candidate, policy) {
             return Ok(None);
         }
         let newest = versions.newest.get(&candidate.server.map(str::to_owned));
         let is_back = newest.is_some_and(|newest| *newest != candidate.place.checksum);
-        let text = words::reference(candidate.snapshot, &seen.place, is_back);
+        let text = words::reference(candidate.snapshot, &seen.place, &seen.stands, is_back);
         Ok(Some((Delivery::Reference { at: seen.place.clone() }, text)))
     }
 
@@ -226,7 +238,8 @@ impl Coverage {
         let of_uri = [candidate.snapshot.uri.as_str(), file].map(|uri| self.newest(uri, candidate.server));
         let newest = of_uri.into_iter().flatten().max_by_key(|seen| (seen.place.message, seen.place.block));
         let Some(newest) = newest else { return Err(WhyFull::New) };
-        let piece = near.iter().find(|piece| policy.diffs && newest.is_base && piece.place == newest.place);
+        let can_build = policy.diffs && matches!(newest.stands, Stands::Lines);
+        let piece = near.iter().find(|piece| can_build && piece.place == newest.place);
         let piece = piece.ok_or(WhyFull::Changed)?;
         let base = visible.piece(piece).ok_or(WhyFull::Changed)?;
         // Of another range of lines, or of the whole file, those that this one is of are the base.
@@ -237,6 +250,10 @@ impl Coverage {
             None => (&*base, piece.first),
             Some(lines) => (lines::slice(&base, lines).ok_or(WhyFull::Changed)?, compared.ours.first),
         };
+        // The same lines, where those are not referred to.
+        if base == compared.content {
+            return Err(WhyFull::SwitchedOff);
+        }
         let most = (compared.content.len() as f64 * WORTHWHILE) as usize;
         let text = diff::unified(base, compared.content, first, compared.ours.first, most);
         let text =
@@ -266,6 +283,7 @@ impl Coverage {
             }
             _ => Vec::new(),
         };
+        let has_new = !new.is_empty();
         for (first, part) in new {
             let pieces = &mut self.files.entry(file.to_owned()).or_default().pieces;
             let (place, server) = (candidate.place.clone(), candidate.server.map(str::to_owned));
@@ -276,14 +294,21 @@ impl Coverage {
         }
         let versions = self.versions.entry(candidate.snapshot.uri.clone()).or_default();
         let version = versions.by_checksum.entry(candidate.place.checksum).or_default();
-        let seen = |since, is_base| {
-            let (place, shown) = (candidate.place.clone(), candidate.shown);
-            Version { seen: Some(Seen { place, since, shown, is_base }), answered: None }
+        let stands = match delivery {
+            Delivery::Full(_) if has_lines => Some(Stands::Lines),
+            Delivery::Full(_) => Some(Stands::Otherwise),
+            Delivery::Diff { base } => Some(Stands::Diff(base.clone())),
+            Delivery::Lines { .. } if has_new => Some(Stands::Parts),
+            _ => None,
         };
-        match delivery {
-            Delivery::Full(_) => *version = seen(candidate.place.turn, has_lines),
-            Delivery::Diff { base } => *version = seen(base.turn, false),
-            _ => _ = version.answered.get_or_insert(self.round),
+        match stands {
+            Some(stands) => {
+                let place = candidate.place.clone();
+                let oldest = delivery.places().map(|place| place.turn).min().unwrap_or(place.turn);
+                let seen = Seen { place, oldest, shown: candidate.shown, stands };
+                *version = Version { seen: Some(seen), answered: None };
+            }
+            None => _ = version.answered.get_or_insert(self.round),
         }
         versions.newest.insert(candidate.server.map(str::to_owned), candidate.place.checksum);
     }

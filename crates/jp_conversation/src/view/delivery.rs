@@ -97,8 +97,10 @@ pub struct KnownLines {
 /// Names a call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The call's id.
+    /// The call's id. Not every provider is sent it, and older conversations use one several times.
     pub id: String,
+    /// Which call of its turn it is, counted from 1.
+    pub number: usize,
     /// The tool.
     pub tool: String,
 }
@@ -140,8 +142,8 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.call {
             None => write!(f, "in the attachments of turn {}", self.turn),
-            Some(Call { id, tool }) => {
-                write!(f, "in the result of call {id} (`{tool}`) in turn {}", self.turn)
+            Some(Call { id, number, tool }) => {
+                write!(f, "in the result of call {number} of turn {} (`{tool}`, {id})", self.turn)
             }
         }
     }
@@ -212,9 +214,9 @@ pub(super) fn candidate<'m>(
     let checksum = snapshot.blob_ref().checksum;
     let place = |call| Place { message, block, turn, call, checksum };
     Some(match &messages[message] {
-        Message::Tool { call, response: Some(response), .. } => Candidate {
+        Message::Tool { number, call, response: Some(response), .. } => Candidate {
             snapshot,
-            place: place(Some(Call { id: call.id.clone(), tool: call.name.clone() })),
+            place: place(Some(Call { id: call.id.clone(), number: *number, tool: call.name.clone() })),
             server: response.meta.get(SERVER_MARK).and_then(Value::as_str),
             shown: Shown::of(&response.content[block]),
             is_covered: policy.covers(&call.name),

@@ -218,7 +218,7 @@ mod tests {
             meta: Map::new(),
         };
         let response = Some(Cow::Borrowed(&response));
-        let messages = vec![Message::Tool { turn: 1, call: &call, response, deliveries: vec![] }];
+        let messages = vec![Message::Tool { turn: 1, number: 1, call: &call, response, deliveries: vec![] }];
         let rows = explain(&Thread { messages });
         let row = &rows[0].blocks[0];
         assert_eq!((row.bytes, row.tokens, row.delivery), (shown, tokens(shown), "cut"));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     fn place(call: Option<(&str, &str)>) -> Place {
-        let call = call.map(|(id, tool)| Call { id: id.to_owned(), tool: tool.to_owned() });
+        let call = call.map(|(id, tool)| Call { id: id.to_owned(), number: 2, tool: tool.to_owned() });
         Place { message: 0, block: 0, turn: 1, call, checksum: Checksum::of(b"x") }
     }
 
@@ -286,9 +286,9 @@ mod tests {
         1 full: it changed too much for a diff
         1 full: a reference would not be shorter
         1 reference: the same content is in the attachments of turn 1
-        1 lines: its lines 3-9 are lines 1-7 in the result of call 7 (`read_file`) in turn 1
+        1 lines: its lines 3-9 are lines 1-7 in the result of call 2 of turn 1 (`read_file`, 7)
         1 diff: what changed since the version in the attachments of turn 1
-        1 tombstone: a newer version is in the result of call 7 (`read_file`) in turn 1
+        1 tombstone: a newer version is in the result of call 2 of turn 1 (`read_file`, 7)
         1 compacted: a compaction left it out
         2 full: new in this turn
         2 full: new in this turn; it changed, and no whole version is there to compare with

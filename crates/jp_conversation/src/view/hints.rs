@@ -110,7 +110,7 @@ mod tests {
             arguments: Map::new(),
             metadata: Map::new(),
         };
-        let tool = || Message::Tool { turn: 1, call: &call, response: None, deliveries: vec![] };
+        let tool = || Message::Tool { turn: 1, number: 1, call: &call, response: None, deliveries: vec![] };
         let said = || Message::Assistant { turn: 1, parts: vec![AnswerPart::Response(&answer)] };
         let user =
             |turn, request| Message::User { turn, request: Cow::Borrowed(request), deliveries: vec![] };

@@ -2,13 +2,21 @@
 
 use jp_resource::{Checksum, Snapshot, mime};
 
-use super::{KnownLines, Place, lines::Span};
+use super::{KnownLines, Place, coverage::Stands, lines::Span};
 
 /// Says where the same content stands; `is_back` where another version stood in between.
-pub(super) fn reference(snapshot: &Snapshot, at: &Place, is_back: bool) -> String {
+pub(super) fn reference(snapshot: &Snapshot, at: &Place, stands: &Stands, is_back: bool) -> String {
     let (uri, checksum) = (&snapshot.uri, at.checksum.short());
     let relation = if is_back { "is as it was before" } else { "has not changed" };
-    format!("{uri} {relation}. Its content, sha256 {checksum}, stands {at}.")
+    let said = match stands {
+        Stands::Lines | Stands::Otherwise => format!("stands {at}"),
+        Stands::Parts => format!("stands in parts {at}"),
+        Stands::Diff(base) => {
+            let old = base.checksum.short();
+            format!("is what stands {base}, sha256 {old}, with the changes that stand {at}")
+        }
+    };
+    format!("{uri} {relation}. Its content, sha256 {checksum}, {said}.")
 }
 
 /// Says which visible lines lines are.

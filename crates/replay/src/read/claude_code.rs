@@ -2,8 +2,8 @@
 //!
 //! An answer's parts are on lines of their own with the message's id, the results of its calls among them: the results
 //! are put after the answer, where the model was sent them, and what the person said meanwhile after those. Lines of
-//! sub-agents belong to other conversations and are left out. A summary that took the place of what was before it
-//! starts another stream.
+//! sub-agents belong to other conversations and are left out, but from a transcript that is a sub-agent's own. A summary
+//! that took the place of what was before it starts another stream.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,19 +11,25 @@ use std::{
     path::Path,
 };
 
-use jp_resource::{Payload, decode_base64};
+use jp_resource::{Payload, Snapshot, decode_base64};
 use jp_tool::{ContentBlock, Media, StoredBlock};
 use serde_json::{Map, Value};
 
 use super::{Conversation, Events};
 use crate::{
     Error,
-    recover::{Piece, ROOT, claude_read},
+    recover::{Piece, ROOT, claude_edit, claude_read},
 };
 
 const READ: &str = "numbered read";
+const SNIPPET: &str = "edit snippet";
+const ATTACHED: &str = "attached file";
 /// The tool that reads files.
 const READ_TOOL: &str = "Read";
+/// Those that change files.
+const EDIT_TOOLS: [&str; 2] = ["Edit", "Write"];
+/// Says of a line that it is a sub-agent's.
+const SIDECHAIN: &str = "isSidechain";
 
 /// Returns whether a line holds a message of a conversation; the line may be cut.
 pub(super) fn is_message(line: &str) -> bool {
@@ -39,7 +45,7 @@ pub(super) fn is_message(line: &str) -> bool {
 pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
     let bytes = fs::read(path).map_err(|source| Error::io(path, source))?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut reading = Reading::default();
+    let mut reading = Reading { is_of_agent: is_of_agent(&text), ..Reading::default() };
     text.lines().filter(|line| !line.trim().is_empty()).for_each(|line| reading.line(line));
     reading.end_stream();
     match reading.conversation.streams.is_empty() {
@@ -48,8 +54,23 @@ pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
     }
 }
 
+/// Returns whether all messages are those of one sub-agent.
+fn is_of_agent(text: &str) -> bool {
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let mut messages = lines.filter(|line| line.pointer("/message/content").is_some());
+    let Some(first) = messages.next() else { return false };
+    let is_same =
+        |line: Value| is_set(&line, SIDECHAIN) && string(&line, "agentId") == string(&first, "agentId");
+    is_set(&first, SIDECHAIN) && messages.all(is_same)
+}
+
 fn string<'v>(value: &'v Value, name: &str) -> &'v str {
     value.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns what a relative path starts at.
+fn directory(line: &Value) -> &str {
+    Some(string(line, "cwd")).filter(|path| path.starts_with('/')).unwrap_or(ROOT)
 }
 
 fn is_set(line: &Value, name: &str) -> bool {
@@ -60,11 +81,15 @@ fn is_set(line: &Value, name: &str) -> bool {
 struct Reading {
     conversation: Conversation,
     events: Events,
+    /// Whether the transcript is a sub-agent's own.
+    is_of_agent: bool,
     /// The answer whose lines are being read.
     answer: String,
     /// Its results, and what the person said, until its last line has come.
     results: Vec<(String, Vec<StoredBlock>, bool)>,
     words: Vec<String>,
+    /// The files that they attached.
+    attached: Vec<Snapshot>,
     calls: HashMap<String, Call>,
     /// A session that was resumed has lines of the one before it again.
     seen: HashSet<String>,
@@ -78,12 +103,25 @@ struct Call {
 
 /// Where a result comes from.
 struct Origin<'v> {
-    /// What a read was called with; `None` for another tool.
-    input: Option<Value>,
-    /// What the transcript says of the file that was read.
+    tool: String,
+    /// What it was called with.
+    input: Value,
+    /// What the transcript says beside the result.
     record: Option<&'v Value>,
     /// What a relative path starts at.
     directory: &'v str,
+}
+
+impl Origin<'_> {
+    /// Returns what the transcript says of the file that was read.
+    fn file(&self) -> Option<&Value> {
+        self.record.and_then(|record| record.get("file"))
+    }
+
+    /// Returns what an edit showed of the file.
+    fn edit(&self, text: &str) -> Option<Vec<Piece>> {
+        self.record.and_then(|record| claude_edit::pieces(text, record))
+    }
 }
 
 impl Reading {
@@ -93,7 +131,7 @@ impl Reading {
         };
         let uuid = string(&line, "uuid");
         let kind = string(&line, "type");
-        if is_set(&line, "isSidechain") {
+        if is_set(&line, SIDECHAIN) && !self.is_of_agent {
             self.conversation.count_skipped("line of a sub-agent");
         } else if is_set(&line, "isApiErrorMessage") {
             self.conversation.count_skipped("error of the provider");
@@ -103,6 +141,8 @@ impl Reading {
             self.user(&line);
         } else if kind == "assistant" {
             self.assistant(&line);
+        } else if kind == "attachment" {
+            self.attachment(&line);
         } else {
             self.conversation.count_skipped(format!("line of the type {kind:?}"));
         }
@@ -120,6 +160,19 @@ impl Reading {
                 other => self.conversation.count_skipped(format!("block of the type {other:?}")),
             }),
             _ => self.conversation.count_skipped("message without content"),
+        }
+    }
+
+    /// Takes a file that the person attached.
+    fn attachment(&mut self, line: &Value) {
+        let kind = line.pointer("/attachment/type").and_then(Value::as_str).unwrap_or_default();
+        let file = line.pointer("/attachment/content/file").filter(|_| kind == "file");
+        let Some(excerpt) = file.and_then(claude_read::attached) else {
+            return self.conversation.count_skipped(format!("attachment of the type {kind:?}"));
+        };
+        let block = self.conversation.block(ATTACHED, Piece::Excerpt(excerpt), directory(line));
+        if let StoredBlock::Resource { resource, .. } = block {
+            self.attached.push(resource);
         }
     }
 
@@ -163,9 +216,10 @@ impl Reading {
         };
         call.is_answered = true;
         let origin = Origin {
-            input: (call.name == READ_TOOL).then(|| mem::take(&mut call.input)),
-            record: line.pointer("/toolUseResult/file"),
-            directory: Some(string(line, "cwd")).filter(|path| path.starts_with('/')).unwrap_or(ROOT),
+            tool: call.name.clone(),
+            input: mem::take(&mut call.input),
+            record: line.get("toolUseResult"),
+            directory: directory(line),
         };
         let content = match block.get("content") {
             Some(Value::String(text)) => self.text(text, &origin),
@@ -190,9 +244,13 @@ impl Reading {
 
     fn text(&mut self, text: &str, origin: &Origin<'_>) -> Vec<StoredBlock> {
         self.conversation.recorded_bytes += text.len() as u64;
-        let pieces = origin.input.as_ref().and_then(|input| claude_read::pieces(input, text, origin.record));
+        let (form, pieces) = match &*origin.tool {
+            READ_TOOL => (READ, claude_read::pieces(&origin.input, text, origin.file())),
+            tool if EDIT_TOOLS.contains(&tool) => (SNIPPET, origin.edit(text)),
+            _ => ("", None),
+        };
         let pieces = pieces.unwrap_or_else(|| vec![Piece::Text(text.to_owned())]);
-        pieces.into_iter().map(|piece| self.conversation.block(READ, piece, origin.directory)).collect()
+        pieces.into_iter().map(|piece| self.conversation.block(form, piece, origin.directory)).collect()
     }
 
     fn image(&mut self, block: &Value) -> Option<StoredBlock> {
@@ -212,9 +270,9 @@ impl Reading {
         for (id, content, is_error) in mem::take(&mut self.results) {
             self.events.result(&id, content, is_error);
         }
-        let words = mem::take(&mut self.words).join("\n\n");
-        if !words.is_empty() {
-            self.events.request(&words);
+        let (words, attached) = (mem::take(&mut self.words).join("\n\n"), mem::take(&mut self.attached));
+        if !words.is_empty() || !attached.is_empty() {
+            self.events.request(&words, attached);
         }
         self.answer.clear();
     }
@@ -297,6 +355,36 @@ mod tests {
     }
 
     #[test]
+    fn files_that_were_attached_go_with_the_words() {
+        let file =
+            json!({"filePath": "/p/a", "content": "a\n", "startLine": 1, "numLines": 2, "totalLines": 2});
+        let attachment = |kind: &str| {
+            let content = json!({"type": "text", "file": file});
+            json!({"type": "attachment", "cwd": "/p", "attachment": {"type": kind, "content": content}})
+        };
+        let conversation = read_lines(&[user(json!("see @a")), attachment("file"), attachment("plan")]);
+        assert_eq!(outline(&conversation.streams[0]), [r#"user "see @a""#, "  attached file:///p/a"]);
+        assert_eq!(conversation.recovered[ATTACHED].resources, 1);
+        assert_eq!(conversation.skipped["attachment of the type \"plan\""], 1);
+    }
+
+    #[test]
+    fn edit_shows_lines_of_the_file_that_the_record_has() {
+        let edit = json!({"type": "tool_use", "id": "t1", "name": "Edit", "input": {"file_path": "/p/a"}});
+        let words = "Changed. Here's the result of running `cat -n` on a snippet of the edited file:\n";
+        let mut result = result("t1", json!(format!("{words}     2→B")));
+        let record =
+            json!({"filePath": "/p/a", "oldString": "b", "newString": "B", "originalFile": "a\nb\n"});
+        result["toolUseResult"] = record;
+        let conversation = read_lines(&[assistant("m1", edit), result]);
+        assert_eq!(
+            outline(&conversation.streams[0])[2..],
+            [format!("  text {words:?}"), r#"  file:///p/a#L2 "B\n""#.to_owned()]
+        );
+        assert_eq!(conversation.recovered[SNIPPET].resources, 1);
+    }
+
+    #[test]
     fn other_tools_results_stay_text() {
         let bash = json!({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"file_path": "/p/a"}});
         let conversation = read_lines(&[assistant("m1", bash), result("t1", json!("     1→a"))]);
@@ -313,6 +401,23 @@ mod tests {
         let conversation = read_lines(&[line.clone(), of_agent, line, result("none", json!("x"))]);
         assert_eq!(outline(&conversation.streams[0]), [r#"user "go""#]);
         assert_eq!(conversation.skipped.values().sum::<u64>(), 4);
+    }
+
+    #[test]
+    fn transcript_of_a_sub_agent_is_a_conversation() {
+        let of = |agent: &str, words: &str| {
+            let mut line = user(json!(words));
+            line["isSidechain"] = json!(true);
+            line["agentId"] = json!(agent);
+            line
+        };
+        let conversation = read_lines(&[of("a", "look"), of("a", "and again")]);
+        assert_eq!(outline(&conversation.streams[0]), [r#"user "look\n\nand again""#]);
+
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.jsonl");
+        fs::write(&path, format!("{}\n{}\n", of("a", "look"), of("b", "look"))).unwrap();
+        assert!(matches!(read(&path), Err(Error::Unknown { .. })), "of several agents");
     }
 
     #[test]

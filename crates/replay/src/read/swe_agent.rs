@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
         return Err(Error::Unknown { path: path.to_owned() });
     }
     let mut reading = Reading::default();
-    reading.events.request(&instructions(history));
+    reading.events.request(&instructions(history), Vec::new());
     match steps {
         [] => steps_of(history).iter().for_each(|step| reading.step(step)),
         steps => steps.iter().filter_map(Step::of).for_each(|step| reading.step(&step)),
@@ -112,6 +112,15 @@ impl State {
         }
     }
 
+    /// Reads the prompt that a history has after the output.
+    fn of_prompt(words: &str) -> Self {
+        let named = |name| {
+            let value = |line: &str| Some(line.strip_prefix(name)?.strip_suffix(')')?.to_owned());
+            words.lines().rev().find_map(value).filter(|path| path.starts_with('/'))
+        };
+        Self { directory: named("(Current directory: "), open_file: named("(Open file: ") }
+    }
+
     /// Returns the directory that a path the viewer printed starts at: it may be relative to one that is not the
     /// working directory.
     fn root_of(&self, path: &str) -> &str {
@@ -128,7 +137,9 @@ fn steps_of(history: &[Value]) -> Vec<Step<'_>> {
             let (response, action) = (words(item), string(item, "action"));
             steps.push(Step { response, action, observation: "".into(), state: State::default() });
         } else if let Some(step) = steps.last_mut() {
-            step.observation.to_mut().push_str(&words(item));
+            let words = words(item);
+            step.state = State::of_prompt(&words);
+            step.observation.to_mut().push_str(&words);
         }
     }
     steps
@@ -242,6 +253,11 @@ mod tests {
             {"role": "user", "content": "The issue."},
             {"role": "assistant", "content": "Look.", "action": "open a.py"},
             {"role": "tool", "content": "[File: /r/a.py (1 lines total)]\n1:a\n(Open file: /r/a.py)"},
+            {"role": "assistant", "content": "Again.", "action": "open b/c.py"},
+            {
+                "role": "tool",
+                "content": "[File: b/c.py (1 lines total)]\n1:c\n(Open file: n/a)\n(Current directory: /r)\nbash-$",
+            },
         ]}));
         assert_eq!(
             outline(&conversation.streams[0]),
@@ -252,6 +268,11 @@ mod tests {
                 "result 1 false",
                 r#"  file:///r/a.py "a\n""#,
                 r#"  text "(Open file: /r/a.py)""#,
+                r#"Message("Again.")"#,
+                r#"call 2 open {"command":"open b/c.py"}"#,
+                "result 2 false",
+                r#"  file:///r/b/c.py "c\n""#,
+                r#"  text "(Open file: n/a)\n(Current directory: /r)\nbash-$""#,
             ]
         );
     }

@@ -4,6 +4,8 @@
 //! text with the note on it; those before it are whole. What `str_replace` and `insert` print of the edited file stays
 //! text: some versions number it one too low.
 
+use std::borrow::Cow;
+
 use super::{
     Excerpt, Piece, numbered,
     numbered::{Numbered, Style},
@@ -36,7 +38,8 @@ pub fn pieces(command: &str, output: &str) -> Option<Vec<Piece>> {
 }
 
 fn unclipped(path: &str, command: &str, read: &Numbered<'_>) -> Option<Excerpt> {
-    if read.first == 1 && !command.contains("view_range") {
+    let is_view = command.split_whitespace().any(|word| word == "view") && !command.contains("view_range");
+    if read.first == 1 && is_view {
         return Some(Excerpt { path: path.to_owned(), lines: None, text: read.lines.join("\n") });
     }
     range(path, read.first, &read.lines)
@@ -53,12 +56,16 @@ fn clipped(path: &str, style: Style, read: &Numbered<'_>) -> Option<Vec<Piece>> 
 }
 
 /// Takes off the carriage return that a terminal puts before each newline, where the heading has one.
-pub(super) fn without_returns<'t>(heading: &str, text: &'t str) -> Option<std::borrow::Cow<'t, str>> {
+///
+/// What stands after the first newline without one was added to the terminal's output, and has none at all.
+pub(super) fn without_returns<'t>(heading: &str, text: &'t str) -> Option<Cow<'t, str>> {
     if !heading.ends_with('\r') {
         return Some(text.into());
     }
-    let newlines = text.matches('\n').count();
-    (text.matches("\r\n").count() == newlines).then(|| text.replace("\r\n", "\n").into())
+    let is_bare = |at: &usize| !text[..*at].ends_with('\r');
+    let end = text.match_indices('\n').map(|(at, _)| at).find(is_bare).unwrap_or(text.len());
+    let (output, added) = text.split_at(end);
+    (!added.contains('\r')).then(|| (output.replace("\r\n", "\n") + added).into())
 }
 
 #[cfg(test)]
@@ -92,6 +99,8 @@ mod tests {
     fn part_has_the_lines_of_its_numbers() {
         assert_eq!(excerpt(PART, "     4\ta\n     5\tb\n"), Some((Some(4..=5), "a\nb\n".to_owned())));
         assert_eq!(excerpt(PART, "     4\ta\n     5\t\n"), Some((Some(4..=4), "a\n".to_owned())));
+        let of_unknown = excerpt("", "     1\ta\n     2\tb\n");
+        assert_eq!(of_unknown, Some((Some(1..=2), "a\nb\n".to_owned())), "no command says that it is all");
     }
 
     #[test]

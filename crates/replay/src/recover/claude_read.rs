@@ -21,7 +21,8 @@ pub fn pieces(input: &Value, text: &str, record: Option<&Value>) -> Option<Vec<P
     let path = input.get("file_path")?.as_str()?;
     let (style, first) = Style::of_columns(text)?;
     let read = numbered::read(text, style, first);
-    if first != wanted_first(input) || !is_reminder(read.rest) {
+    let said_first = record.and_then(|record| number(record, "startLine"));
+    if first != said_first.unwrap_or_else(|| wanted_first(input)) || !is_reminder(read.rest) {
         return None;
     }
     let excerpt = match record.and_then(|record| record.get("content")).and_then(Value::as_str) {
@@ -41,20 +42,36 @@ fn is_reminder(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with(REMINDER)
 }
 
+/// Returns the file that a person attached; `record` is what the transcript says of it.
+#[must_use]
+pub fn attached(record: &Value) -> Option<Excerpt> {
+    let (path, content) = (record.get("filePath")?.as_str()?, record.get("content")?.as_str()?);
+    if is_whole(record) {
+        return Some(Excerpt { path: path.to_owned(), lines: None, text: content.to_owned() });
+    }
+    let lines: Vec<&str> = content.split('\n').collect();
+    range(path, number(record, "startLine")?, &lines)
+}
+
 /// Makes an excerpt of lines that are those of the record.
 fn proved(path: &str, read: &Numbered<'_>, content: &str, record: &Value) -> Option<Excerpt> {
-    let number = |name| record.get(name).and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
     let shown = read.lines.join("\n");
     if content != shown && content.strip_suffix('\n') != Some(&*shown) {
         return None;
     }
-    let is_whole = read.first == 1
-        && number("startLine") == Some(1)
-        && number("numLines").zip(number("totalLines")).is_some_and(|(shown, all)| shown >= all);
-    match is_whole {
+    match read.first == 1 && is_whole(record) {
         true => Some(Excerpt { path: path.to_owned(), lines: None, text: content.to_owned() }),
         false => range(path, read.first, &read.lines),
     }
+}
+
+fn is_whole(record: &Value) -> bool {
+    let lines = number(record, "numLines").zip(number(record, "totalLines"));
+    number(record, "startLine") == Some(1) && lines.is_some_and(|(shown, all)| shown >= all)
+}
+
+fn number(record: &Value, name: &str) -> Option<usize> {
+    record.get(name).and_then(Value::as_u64).and_then(|number| usize::try_from(number).ok())
 }
 
 fn unproved(path: &str, read: &Numbered<'_>, input: &Value) -> Option<Excerpt> {
@@ -122,10 +139,26 @@ mod tests {
         assert_eq!(outline(json!({}), text, record("a\nb\n", 1, 2, 2)).unwrap(), ["None \"a\\nb\\n\""]);
         assert_eq!(outline(json!({}), text, record("a\nb", 1, 2, 9)).unwrap(), ["Some(1..=2) \"a\\nb\\n\""]);
         assert_eq!(outline(json!({}), text, record("a\nbcd", 1, 2, 2)), None);
+        assert_eq!(outline(json!({}), text, record("a\nb", 2, 2, 3)), None, "another first line");
+        let part = outline(json!({"offset": "8"}), "8→a", record("a", 8, 1, 9));
+        assert_eq!(part.unwrap(), ["Some(8..=8) \"a\\n\""], "an offset that is no number");
         let long = "x".repeat(3000);
         let text = format!("     1→{long}");
         assert_eq!(outline(json!({}), &text, None), None);
         assert!(outline(json!({}), &text, record(&long, 1, 1, 1)).is_some());
+    }
+
+    #[test]
+    fn attached_file_is_what_the_record_says() {
+        let attached = |start: usize, shown: usize| {
+            let file = json!({"filePath": "/p/a", "content": "a\nb", "startLine": start, "numLines": shown, "totalLines": 9});
+            let Excerpt { path, lines, text } = super::attached(&file).unwrap();
+            format!("{path} {lines:?} {text:?}")
+        };
+        assert_eq!(attached(1, 9), "/p/a None \"a\\nb\"");
+        assert_eq!(attached(1, 2), "/p/a Some(1..=2) \"a\\nb\\n\"");
+        assert_eq!(attached(4, 2), "/p/a Some(4..=5) \"a\\nb\\n\"");
+        assert_eq!(super::attached(&json!({"filePath": "/p/a", "content": "a"})), None, "of no known lines");
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! 102:another
 //! (148 more lines below)
 //! ```
+//!
+//! Some versions mark a selection with lines of its own between these. The marks follow the window as text.
 
 use std::borrow::Cow;
 
@@ -21,6 +23,8 @@ use super::{
 const HEADING: &str = "[File: ";
 /// Stands before a window of what a refused edit would have made: that is in no file.
 const NEVER_WRITTEN: &str = "would have looked";
+/// Stand on lines of their own before and after what is selected.
+const MARKS: [&str; 2] = ["<<<<< START CURSOR >>>>>\n", "<<<<< END CURSOR >>>>>\n"];
 
 /// Splits output at the windows in it; `None` where it has none that can be proved.
 #[must_use]
@@ -30,11 +34,12 @@ pub fn pieces(output: &str) -> Option<Vec<Piece>> {
     while let Some(start) = next_heading(&output, at) {
         let is_written = !output[at..start].contains(NEVER_WRITTEN);
         match window(&output[start..]) {
-            Some((excerpt, length)) => {
+            Some(Window { excerpt, marks, length }) => {
                 at = start + length;
                 if is_written {
                     pieces.extend(Piece::text(&output[text_start..start]));
                     pieces.push(Piece::Excerpt(excerpt));
+                    pieces.extend(marks.into_iter().filter_map(Piece::text));
                     text_start = at;
                 }
             }
@@ -58,13 +63,21 @@ fn next_heading(output: &str, from: usize) -> Option<usize> {
     found.into_iter().find(|at| *at == 0 || output.as_bytes()[at - 1] == b'\n')
 }
 
-/// Reads the window that `text` starts with; also returns its length.
-fn window(text: &str) -> Option<(Excerpt, usize)> {
+/// A window that was read.
+struct Window {
+    excerpt: Excerpt,
+    marks: Vec<&'static str>,
+    /// How much of the output it is.
+    length: usize,
+}
+
+/// Reads the window that `text` starts with.
+fn window(text: &str) -> Option<Window> {
     let (heading, after) = text.split_once('\n').unwrap_or((text, ""));
     let (path, total) = heading.strip_prefix(HEADING)?.strip_suffix(" lines total)]")?.rsplit_once(" (")?;
     let total = numbered::line_number(total)?;
     let (above, after) = more_lines(after, "above");
-    let Numbered { first, lines, rest } = numbered::read(after, Style::Colon, above + 1);
+    let (Numbered { first, lines, rest }, marks) = marked(after, above + 1);
     let (below, rest) = more_lines(rest, "below");
     if above + lines.len() + below != total {
         return None;
@@ -73,7 +86,20 @@ fn window(text: &str) -> Option<(Excerpt, usize)> {
     let last = (first + lines.len()).checked_sub(1)?;
     let range = (!is_whole).then_some(first..=last);
     let excerpt = Excerpt { path: path.to_owned(), lines: range, text: with_ends(&lines) };
-    (is_whole || !lines.is_empty()).then_some((excerpt, text.len() - rest.len()))
+    (is_whole || !lines.is_empty()).then_some(Window { excerpt, marks, length: text.len() - rest.len() })
+}
+
+/// Reads numbered lines, and the marks that stand between them.
+fn marked(text: &str, first: usize) -> (Numbered<'_>, Vec<&'static str>) {
+    let (mut all, mut marks) = (Numbered { first, lines: Vec::new(), rest: text }, Vec::new());
+    loop {
+        let numbered = numbered::read(all.rest, Style::Colon, first + all.lines.len());
+        all = Numbered { first, lines: [all.lines, numbered.lines].concat(), rest: numbered.rest };
+        let mark = MARKS.into_iter().find(|mark| all.rest.starts_with(mark));
+        let Some(mark) = mark else { return (all, marks) };
+        marks.push(mark);
+        all.rest = &all.rest[mark.len()..];
+    }
 }
 
 /// Reads `(12 more lines above)`, which is missing where there are none.
@@ -121,8 +147,31 @@ mod tests {
         assert_eq!(outline(output).unwrap(), ["text \"Done.\\n\"", "a.py Some(1..=2) \"a\\nb\\n\""]);
         let mixed = "[File: a.py (2 lines total)]\r\n1:a\n2:b\r\n";
         assert_eq!(outline(mixed), None);
+        let prompt = "[File: a.py (2 lines total)]\r\n1:a\r\n2:\n(Open file: a.py)\nbash-$";
+        assert_eq!(
+            outline(prompt).unwrap(),
+            ["a.py None \"a\\n\\n\"", "text \"(Open file: a.py)\\nbash-$\""],
+            "what is added to the terminal's output has none"
+        );
         let of_the_file = "[File: a.py (2 lines total)]\n1:a\r\n2:b\r\n";
         assert_eq!(outline(of_the_file).unwrap(), ["a.py None \"a\\r\\nb\\r\\n\""]);
+    }
+
+    #[test]
+    fn marks_of_a_selection_follow_the_window() {
+        let output = "[File: a.py (5 lines total)]\n(1 more lines above)\n<<<<< START CURSOR >>>>>\n2:a\n3:b\n\
+             <<<<< END CURSOR >>>>>\n4:c\n(1 more lines below)\nSTART_CURSOR moved to 2\n";
+        assert_eq!(
+            outline(output).unwrap(),
+            [
+                "a.py Some(2..=4) \"a\\nb\\nc\\n\"",
+                "text \"<<<<< START CURSOR >>>>>\\n\"",
+                "text \"<<<<< END CURSOR >>>>>\\n\"",
+                "text \"START_CURSOR moved to 2\\n\"",
+            ]
+        );
+        let of_the_file = "[File: a.py (2 lines total)]\n1:<<<<< START CURSOR >>>>>\n2:b\n";
+        assert_eq!(outline(of_the_file).unwrap(), ["a.py None \"<<<<< START CURSOR >>>>>\\nb\\n\""]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use jp_conversation::{
     ResponseContent,
     view::{self, AnswerPart, Delivery, Message},
 };
+use jp_llm::attached_text;
 use jp_resource::{Payload, ResourceContent, Snapshot};
 use jp_storage::Store;
 use jp_tool::StoredBlock;
@@ -72,8 +73,10 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) 
         let messages = wanted.map(|message| sent(message, &found.store)).collect::<Result<Vec<_>, _>>()?;
         output.json(&json!({"messages": messages}))?;
     } else {
+        let mut separator = "";
         for message in wanted {
-            output.text(&text(&sent(message, &found.store)?))?;
+            output.text(&format!("{separator}{}", text(&sent(message, &found.store)?)))?;
+            separator = "\n";
         }
     }
     Ok(Code::Done)
@@ -142,10 +145,11 @@ impl Block {
 }
 
 fn attached(resource: &Snapshot, store: &Store) -> Result<Content, Failure> {
+    let text = |text: &str| Content::Text { text: attached_text(resource, text) };
     Ok(match &resource.formatted {
-        Some(formatted) => Content::Text { text: payload_text(formatted, store)? },
+        Some(formatted) => text(&payload_text(formatted, store)?),
         None => match content(resource, store)? {
-            ResourceContent::Text(text) => Content::Text { text: view::resource_block(resource, &text) },
+            ResourceContent::Text(content) => text(&content),
             ResourceContent::Blob(bytes) => binary(resource.mime_type.as_deref(), bytes.len() as u64),
         },
     })
@@ -194,21 +198,21 @@ fn binary(mime_type: Option<&str>, bytes: u64) -> Content {
     Content::Binary { mime_type, bytes }
 }
 
-/// Renders a message under a heading.
+/// Renders a message under a heading, a blank line before each block.
 fn text(message: &Sent) -> String {
     let Sent { role, turn, blocks } = message;
-    let mut text = format!("## Turn {turn}, {role}\n\n");
+    let mut text = format!("## Turn {turn}, {role}\n");
     for block in blocks {
         if let Some(tool) = &block.tool {
             let what = if block.kind == "tool_call" { "call" } else { "result" };
-            text += &format!("### {what} of {tool}\n\n");
+            text += &format!("\n### {what} of {tool}\n");
         }
         match &block.content {
             Content::Text { text: words } if words.is_empty() => {}
-            Content::Text { text: words } => text += &format!("{}\n\n", words.trim_end_matches('\n')),
+            Content::Text { text: words } => text += &format!("\n{}\n", words.trim_end_matches('\n')),
             Content::Binary { mime_type, bytes } => {
                 let uri = block.uri.as_ref().map_or_else(String::new, |uri| format!("{uri}, "));
-                text += &format!("[{uri}{mime_type}, {}]\n\n", size::bytes(*bytes));
+                text += &format!("\n[{uri}{mime_type}, {}]\n", size::bytes(*bytes));
             }
         }
     }

@@ -1,11 +1,16 @@
 //! `jp query --explain`: what would be sent, and nothing is.
 
+use std::{ops::RangeInclusive, path::Path};
+
 use jp_conversation::{
     Stream,
     view::{self, Message, Thread, TurnRow},
 };
 use jp_llm::{CacheMarks, Format, Note, models};
-use jp_resource::Snapshot;
+use jp_resource::{
+    Snapshot,
+    uri::{PathStyle, file_uri, percent_decode},
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -78,7 +83,7 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     explanation.notes.iter().for_each(|note| output.warn(&note.to_string()));
     match output.is_json() {
         true => output.json(&explanation)?,
-        false => explanation.show(body.len(), output)?,
+        false => explanation.show(body.len(), asked.context.workspace.root(), output)?,
     }
     if let Some(limit) = facts.context_tokens.filter(|_| !output.is_json()) {
         output.line(&format!("the model takes {} tokens", size::thousands(limit)))?;
@@ -91,8 +96,8 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
 }
 
 impl Explanation {
-    fn show(&self, bytes: u64, output: &Output) -> Result<(), Failure> {
-        table(&self.rows()).iter().try_for_each(|line| output.line(line))?;
+    fn show(&self, bytes: u64, root: &Path, output: &Output) -> Result<(), Failure> {
+        table(&self.rows(root)).iter().try_for_each(|line| output.line(line))?;
         let cold = if self.cache_is_cold { ", but the provider's cache of it is gone" } else { "" };
         output.line(&format!(
             "about {} tokens in a request of {}; the last request carried about {} of them already{cold}",
@@ -120,8 +125,9 @@ impl Explanation {
         }
     }
 
-    fn rows(&self) -> Vec<Vec<String>> {
+    fn rows(&self, root: &Path) -> Vec<Vec<String>> {
         let header = ["turn", "kind", "bytes", "~tokens", "delivery", "what", "why"];
+        let workspace = root.to_str().and_then(|root| file_uri(root, PathStyle::native()).ok());
         let rows = self.turns.iter().flat_map(|turn| {
             turn.blocks.iter().map(|block| {
                 vec![
@@ -130,13 +136,29 @@ impl Explanation {
                     size::thousands(block.bytes),
                     size::thousands(block.tokens),
                     block.delivery.to_owned(),
-                    block.uri.clone().unwrap_or_else(|| "-".to_owned()),
+                    block.uri.as_ref().map_or_else(|| "-".to_owned(), |uri| shown(uri, workspace.as_deref())),
                     block.reason.clone().into_owned(),
                 ]
             })
         });
-        std::iter::once(header.map(str::to_owned).to_vec()).chain(rows).collect()
+        let mut rows: Vec<_> = std::iter::once(header.map(str::to_owned).to_vec()).chain(rows).collect();
+        NUMBERS.for_each(|column| align_right(&mut rows, column));
+        rows
     }
+}
+
+/// The columns of bytes and tokens.
+const NUMBERS: RangeInclusive<usize> = 2..=3;
+
+/// Returns the path of a file of the workspace, and the URI of anything else.
+fn shown(uri: &str, workspace: Option<&str>) -> String {
+    let path = workspace.and_then(|workspace| uri.strip_prefix(workspace)?.strip_prefix('/'));
+    path.and_then(|path| percent_decode(path).ok()).unwrap_or_else(|| uri.to_owned())
+}
+
+fn align_right(rows: &mut [Vec<String>], column: usize) {
+    let width = rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
+    rows.iter_mut().for_each(|row| row[column] = format!("{:>width$}", row[column]));
 }
 
 impl Mark {

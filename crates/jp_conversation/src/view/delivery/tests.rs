@@ -143,7 +143,7 @@ fn same_content_becomes_a_reference_wherever_it_is_from() {
     let script = Script::default().ask(&[]).read("file:///w/a.rs", &text).ask(&[("file:///w/a.rs", &text)]);
     assert_eq!(script.names(), ["full", "reference"]);
     let texts = script.texts();
-    insta::assert_snapshot!(texts[1], @"file:///w/a.rs has not changed. Its content, sha256 f0ec80428480, stands in the result of call c1 (`read`) in turn 1.");
+    insta::assert_snapshot!(texts[1], @"file:///w/a.rs has not changed. Its content, sha256 f0ec80428480, stands in the result of call 1 of turn 1 (`read`, c1).");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn lines_that_go_beyond_visible_ones_are_sent_without_those() {
     let texts = script.texts();
     insta::assert_snapshot!(texts[1].replace(&part(&text, 62, 79), "…\n"), @r"
     file:///w/a.rs#L20-80, in parts:
-    Lines 20-60 are lines 20-60 of what stands in the result of call c1 (`read`) in turn 1, sha256 d9dc0f0e7445.
+    Lines 20-60 are lines 20-60 of what stands in the result of call 1 of turn 1 (`read`, c1), sha256 d9dc0f0e7445.
     Lines 61-80 are:
     ```rs
     line 61 of the file
@@ -209,7 +209,7 @@ fn lines_that_go_beyond_visible_ones_are_sent_without_those() {
     ```
     ");
     assert!(
-        texts[2].contains("They are lines 61-75 of what stands in the result of call c2"),
+        texts[2].contains("They are lines 61-75 of what stands in the result of call 2 of turn 1"),
         "{}",
         texts[2]
     );
@@ -223,18 +223,32 @@ fn lines_that_go_beyond_visible_ones_are_sent_without_those() {
     ```rs
     new
     ```
-    Lines 2-30 are lines 1-29 of what stands in the result of call c1 (`read`) in turn 1, sha256 d9dc0f0e7445.
+    Lines 2-30 are lines 1-29 of what stands in the result of call 1 of turn 1 (`read`, c1), sha256 d9dc0f0e7445.
     Line 31 is:
     ```rs
     line 30 of the file, changed
     ```
-    Lines 32-61 are lines 31-60 of what stands in the result of call c1 (`read`) in turn 1, sha256 d9dc0f0e7445.
+    Lines 32-61 are lines 31-60 of what stands in the result of call 1 of turn 1 (`read`, c1), sha256 d9dc0f0e7445.
     Lines 62-101 are:
     ```rs
     line 61 of the file
     …
     ```
     ");
+}
+
+#[test]
+fn content_that_stands_in_parts_is_referred_to_before_it_is_sent_whole() {
+    let text = file(100, &[]);
+    let script = Script::default().ask(&[]).read("a:b#L1-60", &part(&text, 1, 60));
+    let again = |script: Script| script.read("a:b#L20-80", &part(&text, 20, 80));
+    let script = again(again(again(script)));
+    assert_eq!(script.names(), ["full", "lines", "reference", "full"]);
+    assert!(
+        script.texts()[2].contains("stands in parts in the result of call 2 of turn 1"),
+        "{}",
+        script.texts()[2]
+    );
 }
 
 #[test]
@@ -262,6 +276,9 @@ fn changed_content_becomes_a_diff_against_what_stands_whole() {
     assert!(
         script.texts()[2].contains("Lines 32-60 are lines 32-60 of what stands in the attachments of turn 1")
     );
+    let again = Script { kinds: script.kinds[..3].to_vec(), calls: 9 }.read("file:///w/a.rs", &new);
+    assert_eq!(again.names(), ["full", "diff", "reference"]);
+    insta::assert_snapshot!(again.texts()[2], @"file:///w/a.rs has not changed. Its content, sha256 9bde2d542b6f, is what stands in the attachments of turn 1, sha256 d9dc0f0e7445, with the changes that stand in the result of call 1 of turn 1 (`read`, c1).");
     let script = script.read("file:///w/a.rs", &file(60, &[]));
     assert_eq!(script.names()[3], "reference");
     assert!(script.texts()[3].contains("is as it was before"), "{}", script.texts()[3]);
