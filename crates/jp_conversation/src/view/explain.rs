@@ -28,6 +28,9 @@ pub struct BlockRow {
     /// The resource's URI, for resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uri: Option<String>,
+    /// The tool, for a call and its result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
     /// What kind of block it is: `request`, `resource`, `message`, `reasoning`, `tool_call`, `tool_result`.
     pub kind: &'static str,
     /// Bytes of its content.
@@ -92,9 +95,10 @@ fn message_rows(message: &Message<'_>) -> Vec<BlockRow> {
             vec![missing]
         }
         Message::Assistant { parts, .. } => parts.iter().map(answer_row).collect(),
-        Message::Tool { response: Some(response), deliveries, .. } => {
+        Message::Tool { call, response: Some(response), deliveries, .. } => {
             let blocks = response.content.iter().enumerate();
-            blocks.map(|(index, block)| result_row(block, deliveries.get(index))).collect()
+            let rows = blocks.map(|(index, block)| result_row(block, deliveries.get(index)));
+            rows.map(|row| BlockRow { tool: Some(call.name.clone()), ..row }).collect()
         }
         Message::Tool { response: None, .. } => {
             let mut missing = row("tool_result", super::text_of_missing_result().len() as u64);
@@ -153,7 +157,8 @@ fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
         },
         AnswerPart::Call(call) => {
             let arguments = serde_json::to_string(&call.arguments).map_or(0, |json| json.len());
-            row("tool_call", (call.name.len() + arguments) as u64)
+            let row = row("tool_call", (call.name.len() + arguments) as u64);
+            BlockRow { tool: Some(call.name.clone()), ..row }
         }
     }
 }
@@ -174,7 +179,8 @@ fn resource_row(kind: &'static str, snapshot: &Snapshot, bytes: u64) -> BlockRow
     const TAGS: usize = 50;
     let names = [Some(&snapshot.uri), snapshot.name.as_ref(), snapshot.mime_type.as_ref()];
     let around = TAGS + names.into_iter().flatten().map(String::len).sum::<usize>();
-    let is_image = snapshot.mime_type.as_deref().is_some_and(|mime| mime.starts_with("image/"));
+    let mime_type = snapshot.mime_type.as_deref().filter(|_| snapshot.formatted.is_none());
+    let is_image = mime_type.is_some_and(|mime| mime.starts_with("image/"));
     let tokens =
         match is_image && snapshot.content.stored().is_some_and(|blob| blob.encoding == Encoding::Binary) {
             true => IMAGE_TOKENS,
@@ -187,7 +193,15 @@ const IN_HISTORY: &str = "part of the history";
 const FULL: &str = "full";
 
 fn row(kind: &'static str, bytes: u64) -> BlockRow {
-    BlockRow { uri: None, kind, bytes, tokens: tokens(bytes), delivery: FULL, reason: IN_HISTORY.into() }
+    BlockRow {
+        uri: None,
+        tool: None,
+        kind,
+        bytes,
+        tokens: tokens(bytes),
+        delivery: FULL,
+        reason: IN_HISTORY.into(),
+    }
 }
 
 #[cfg(test)]
@@ -228,6 +242,18 @@ mod tests {
     fn place(call: Option<(&str, &str)>) -> Place {
         let call = call.map(|(id, tool)| Call { id: id.to_owned(), number: 2, tool: tool.to_owned() });
         Place { message: 0, block: 0, turn: 1, call, checksum: Checksum::of(b"x") }
+    }
+
+    #[test]
+    fn image_that_is_referred_to_costs_what_the_reference_does() {
+        let image = |formatted: Option<&str>| {
+            let content = jp_resource::Payload::Stored(jp_resource::BlobRef::of(&[0; 9], Encoding::Binary));
+            let formatted = formatted.map(|text| jp_resource::Payload::Inline(text.to_owned()));
+            Snapshot { formatted, ..Snapshot::new("a:b", content).with_mime_type("image/png") }
+        };
+        let tokens = |image: &Snapshot| resource_row("resource", image, resource_bytes(image)).tokens;
+        assert_eq!(tokens(&image(None)), IMAGE_TOKENS);
+        assert!(tokens(&image(Some("a:b has not changed."))) < 50);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, path::Path};
 
 use jp_conversation::{
     Stream,
-    view::{self, Message, Thread, TurnRow},
+    view::{self, BlockRow, Message, Thread, TurnRow},
 };
 use jp_llm::{CacheMarks, Format, Note, models};
 use jp_resource::{
@@ -136,7 +136,7 @@ impl Explanation {
                     size::thousands(block.bytes),
                     size::thousands(block.tokens),
                     block.delivery.to_owned(),
-                    block.uri.as_ref().map_or_else(|| "-".to_owned(), |uri| shown(uri, workspace.as_deref())),
+                    what(block, workspace.as_deref()),
                     block.reason.clone().into_owned(),
                 ]
             })
@@ -159,6 +159,15 @@ fn shown(uri: &str, workspace: Option<&str>) -> String {
 fn align_right(rows: &mut [Vec<String>], column: usize) {
     let width = rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
     rows.iter_mut().for_each(|row| row[column] = format!("{:>width$}", row[column]));
+}
+
+/// Names a block: by its resource, else by its tool.
+fn what(block: &BlockRow, workspace: Option<&str>) -> String {
+    match (&block.uri, &block.tool) {
+        (Some(uri), _) => shown(uri, workspace),
+        (None, Some(tool)) => tool.clone(),
+        (None, None) => "-".to_owned(),
+    }
 }
 
 impl Mark {
