@@ -111,7 +111,7 @@ fn known_content_is_a_reference_its_lines_are_named_and_a_change_is_a_diff() {
     let attached = support::last_message(&server);
     let shown = |text: &str| text.replace(&uri, "URI");
     insta::assert_snapshot!(shown(&results[0]), @"URI has not changed. Its content, sha256 11e58fdb0f21, stands in the attachments of turn 1.");
-    insta::assert_snapshot!(shown(&results[1]), @"URI#L5-20: lines 5-20 have not changed. They are lines 5-20 of what stands in the attachments of turn 1, sha256 11e58fdb0f21.");
+    insta::assert_snapshot!(shown(&results[1]), @"URI#L5-20: lines 5-20 are lines 5-20 of what stands in the attachments of turn 1, sha256 11e58fdb0f21.");
     assert_eq!(results[2], format!("```rs (a.rs)\n{}```\n", lines("line", 60)));
     insta::assert_snapshot!(shown(&results[3]), @r"
     URI has changed. This is what changed from the version that stands in the result of call 1 of turn 4 (`read_file`, call_1), sha256 11e58fdb0f21, to sha256 8b4a48fcbde8:
@@ -375,7 +375,7 @@ fn each_request_begins_with_the_messages_of_the_one_before_in_every_format() {
             assert_eq!(before[..], after[..before.len()], "{name}, request {index}");
         }
         let last = json!(requests.last()).to_string();
-        for words in ["has not changed. Its content", "lines 5-20 have not changed", "```diff", "LINE 30"] {
+        for words in ["has not changed. Its content", "lines 5-20 are lines 5-20", "```diff", "LINE 30"] {
             assert!(last.contains(words), "{name}: {words}: {last}");
         }
         assert_eq!(last.matches("other 30 of").count(), 1, "{name}: {last}");

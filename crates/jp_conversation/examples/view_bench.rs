@@ -25,11 +25,13 @@ impl Texts for Stored {
 }
 
 fn main() {
-    for scale in [1, 2, 4] {
-        let (stream, mut texts) = conversation(400 * scale);
+    for (scale, every, said) in
+        [(1, 80, ""), (2, 80, ""), (4, 80, ""), (1, 3, ", a third of the lines changed each time")]
+    {
+        let (stream, mut texts) = conversation(400 * scale, every);
         let plain = best(|| thread(&stream).messages.len());
         let view = best(|| delivered(&stream, &Policy::default(), &mut texts).messages.len());
-        println!("{} events: plain {plain:.2} ms, delivered {view:.2} ms", stream.events().len());
+        println!("{} events{said}: plain {plain:.2} ms, delivered {view:.2} ms", stream.events().len());
         let thread = delivered(&stream, &Policy::default(), &mut texts);
         let mut names: HashMap<&str, usize> = HashMap::new();
         let deliveries = thread.messages.iter().flat_map(|message| message.deliveries());
@@ -69,21 +71,22 @@ fn best(mut run: impl FnMut() -> usize) -> f64 {
     (0..7).map(time).fold(f64::INFINITY, f64::min)
 }
 
-/// Turns of 25 events: a request, with a file in every other, and rounds of reading files that change now and then.
-fn conversation(turns: usize) -> (Stream, Stored) {
+/// Turns of 25 events: a request, with a file in every other, and rounds of reading files that change now and then, each
+/// time one line of `every`.
+fn conversation(turns: usize, every: usize) -> (Stream, Stored) {
     let mut versions = [0; 60];
     let mut kinds = Vec::new();
     for turn in 0..turns {
-        let attached = (turn % 2 == 0).then(|| file(0, turn / 20));
+        let attached = (turn % 2 == 0).then(|| file(0, turn / 20, every));
         kinds.extend([EventKind::TurnStart, request(attached)]);
         for round in 0..5 {
             let number = (turn * 7 + round * 31) % 60;
             let id = turn * 10 + round;
             kinds.extend([EventKind::ChatResponse(ChatResponse::message("Let me look.")), call(id)]);
-            if round == 4 {
+            if round == 4 || every == 3 {
                 versions[number] += 1;
             }
-            let text = file(number, versions[number]);
+            let text = file(number, versions[number], every);
             let uri = format!("file:///w/src/{number}.rs");
             kinds.push(match round {
                 1 | 3 => result(id, &format!("{uri}#L50-90"), &lines(&text, 50, 90)),
@@ -107,8 +110,8 @@ fn conversation(turns: usize) -> (Stream, Stored) {
     (Stream::from_events(kinds.into_iter().map(store).collect()), texts)
 }
 
-fn file(number: usize, version: usize) -> String {
-    let line = |line| match line == 7 + version % 80 {
+fn file(number: usize, version: usize, every: usize) -> String {
+    let line = |line: usize| match line % every == version % every {
         true => format!("    let version = {version};\n"),
         false => format!("    let line_{line}_of_{number} = compute({line}); // some code\n"),
     };

@@ -207,6 +207,9 @@ pub struct Version {
     pub uri: String,
     /// The SHA-256 of the raw content.
     pub checksum: Checksum,
+    /// The MCP server that it is from; another server's content may have the same URI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
 }
 
 /// The source of something attached is not what the conversation has; it rides on the request after it.
@@ -435,7 +438,7 @@ mod tests {
             r#""type":"inquiry_response","id":"1","answer":true}"#,
             r#""type":"config_delta","delta":{"conversation":{"attachments":{"add":["file:a"]}}}}"#,
             r#""type":"usage","model":"a/b","input":3,"cached_read":2,"output":1}"#,
-            r#""type":"superseded","dropped":[{"uri":"a:b","checksum":"3687c5d6189e4854287b43cba131a88d2e156c8976d0359d60055da525a84330"}]}"#,
+            r#""type":"superseded","dropped":[{"uri":"a:b","checksum":"3687c5d6189e4854287b43cba131a88d2e156c8976d0359d60055da525a84330","server":"docs"}]}"#,
             r#""type":"notification","uri":"a:b","checksum":"3687c5d6189e4854287b43cba131a88d2e156c8976d0359d60055da525a84330","name":"b","now":null}"#,
             r#""type":"compaction","keep_last":2,"strip":["reasoning","tools"],"summary":"x"}"#,
             r#""type":"compaction","reset":true,"keep_last":0}"#,

@@ -97,15 +97,20 @@ impl Stream {
     }
 }
 
-/// Returns whether the model has not come to the end of its answer to the last request.
+/// Returns whether a request waits for its answer after these events.
 pub(crate) fn awaits_answer(events: &[Event]) -> bool {
-    let is_unanswered = events.iter().rev().find_map(|event| match &event.kind {
-        EventKind::ChatRequest(_) => Some(true),
+    events.iter().rev().find_map(awaits_after).unwrap_or(false)
+}
+
+/// Returns whether a request waits for its answer after an event; `None` where that is as it was before.
+pub(crate) fn awaits_after(event: &Event) -> Option<bool> {
+    match &event.kind {
+        EventKind::ChatRequest(_) | EventKind::ToolCallRequest(_) | EventKind::ToolCallResponse(_) => {
+            Some(true)
+        }
         EventKind::ChatResponse(response) => Some(response.incomplete.is_some()),
-        EventKind::ToolCallRequest(_) | EventKind::ToolCallResponse(_) => Some(true),
         _ => None,
-    });
-    is_unanswered.unwrap_or(false)
+    }
 }
 
 #[cfg(test)]

@@ -112,11 +112,10 @@ pub fn delivered<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts)
         SupersededPolicy::WhenCold | SupersededPolicy::Keep => Vec::new(),
     };
     let (mut messages, events) = messages(stream);
-    let mut dropped = Dropped::new(stream.events(), always, policy);
-    dropped.find(&messages, &events, policy);
+    let dropped = Dropped::of(stream.events(), always, &messages, &events, policy);
     delivery::deliver(&mut messages, &events, &dropped, policy, texts);
     let mut thread = Thread { messages };
-    notice::add(&mut thread, stream);
+    notice::add(&mut thread, &events, stream);
     thread
 }
 
@@ -126,8 +125,9 @@ pub fn delivered<'a>(stream: &'a Stream, policy: &Policy, texts: &mut dyn Texts)
 /// again as it was; the answer that comes of that takes its place.
 #[must_use]
 pub fn thread(stream: &Stream) -> Thread<'_> {
-    let mut thread = Thread { messages: messages(stream).0 };
-    notice::add(&mut thread, stream);
+    let (messages, events) = messages(stream);
+    let mut thread = Thread { messages };
+    notice::add(&mut thread, &events, stream);
     thread
 }
 

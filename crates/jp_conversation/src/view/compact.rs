@@ -8,8 +8,11 @@ use std::{borrow::Cow, collections::HashMap, fmt::Write as _};
 use jp_resource::{Checksum, Payload, Snapshot};
 use jp_tool::{ContentBlock, StoredBlock};
 
-use super::{AnswerPart, Delivery, Message, cut::shown_bytes};
-use crate::{ChatRequest, Compaction, Event, EventKind, ResponseContent, Strip, stream::awaits_answer};
+use super::{AnswerPart, Delivery, Message, cut::shown_bytes, render::one_line};
+use crate::{
+    ChatRequest, Compaction, Event, EventKind, ResponseContent, Strip,
+    stream::{awaits_after, awaits_answer},
+};
 
 /// Text up to this stays: a line in its place would save nothing worth the loss.
 const SMALL: u64 = 200;
@@ -34,15 +37,16 @@ impl<'a> Compacted<'a> {
     #[must_use]
     pub fn of(events: &'a [Event]) -> Self {
         let mut compacted = Self::default();
-        let mut turns = 0;
-        for (index, event) in events.iter().enumerate() {
+        let (mut turns, mut awaits) = (0, false);
+        for event in events {
+            awaits = awaits_after(event).unwrap_or(awaits);
             match &event.kind {
                 EventKind::ChatRequest(_) => turns += 1,
                 EventKind::Compaction(compaction) => {
                     if compaction.reset {
                         compacted = Self::default();
                     }
-                    compacted.add(compaction, covered(turns, compaction.keep_last, &events[..index]));
+                    compacted.add(compaction, covered(turns, compaction.keep_last, awaits));
                 }
                 _ => {}
             }
@@ -77,11 +81,11 @@ impl<'a> Compacted<'a> {
 #[must_use]
 pub fn covered_turns(events: &[Event], keep_last: usize) -> usize {
     let turns = events.iter().filter(|event| matches!(event.kind, EventKind::ChatRequest(_))).count();
-    covered(turns, keep_last, events)
+    covered(turns, keep_last, awaits_answer(events))
 }
 
-fn covered(turns: usize, keep_last: usize, events: &[Event]) -> usize {
-    let kept = if keep_last == 0 { usize::from(awaits_answer(events)) } else { keep_last };
+fn covered(turns: usize, keep_last: usize, awaits: bool) -> usize {
+    let kept = if keep_last == 0 { usize::from(awaits) } else { keep_last };
     turns.saturating_sub(kept)
 }
 
@@ -94,7 +98,7 @@ pub(super) fn apply(events: &[Event], messages: &mut Vec<Message<'_>>, origins: 
     }
     summarise(compacted, messages, origins);
     strip_reasoning(compacted.reasoning, messages);
-    let covered = messages.iter_mut().filter(|message| message.turn() <= compacted.tools);
+    let covered = messages.iter_mut().filter(|message| (1..=compacted.tools).contains(&message.turn()));
     covered.for_each(strip_results);
 }
 
@@ -103,7 +107,7 @@ pub(super) fn apply(events: &[Event], messages: &mut Vec<Message<'_>>, origins: 
 fn strip_reasoning(turns: usize, messages: &mut Vec<Message<'_>>) {
     for message in messages.iter_mut() {
         let Message::Assistant { turn, parts } = message else { continue };
-        if *turn > turns {
+        if !(1..=turns).contains(turn) {
             continue;
         }
         parts.retain(|part| !is_reasoning(part));
@@ -143,7 +147,7 @@ fn line(block: &StoredBlock) -> Option<String> {
             format!("{}; the same call shows what is there now", described(resource))
         }
         StoredBlock::Image(media) | StoredBlock::Audio(media) => {
-            format!("{}, {bytes} bytes; the same call may show it again", single_line(&media.mime_type))
+            format!("{}, {bytes} bytes; the same call may show it again", one_line(&media.mime_type))
         }
         StoredBlock::Text { .. } | StoredBlock::Question { .. } => return None,
     };
@@ -159,16 +163,12 @@ fn inline(text: &Payload<String>) -> (Checksum, u64) {
 /// Names a resource so that it can be told from others and from its other versions.
 fn described(resource: &Snapshot) -> String {
     let blob = resource.blob_ref();
-    let mut text = single_line(&resource.uri);
+    let mut text = one_line(&resource.uri).into_owned();
     if let Some(mime_type) = &resource.mime_type {
-        _ = write!(text, ", {}", single_line(mime_type));
+        _ = write!(text, ", {}", one_line(mime_type));
     }
     _ = write!(text, ", {} bytes, checksum {}", blob.size, blob.checksum.short());
     text
-}
-
-fn single_line(text: &str) -> String {
-    text.replace(char::is_control, " ")
 }
 
 /// Puts the summary in the place of the turns that it stands for: before the words of the request after them, or, where
@@ -196,19 +196,16 @@ fn summarise(compacted: Compacted<'_>, messages: &mut Vec<Message<'_>>, origins:
 }
 
 fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
-    let turns = match compacted.summarised {
-        1 => "turn 1 of this conversation, which is".to_owned(),
-        last => format!("turns 1 to {last} of this conversation, which are"),
-    };
-    let mut text = format!("Summary of {turns} not repeated here:\n\n{}\n", compacted.summary.trim());
+    // Without their numbers: a fork can have lost some of them.
+    let said = "Summary of the earlier turns of this conversation, which are not repeated here:";
+    let mut text = format!("{said}\n\n{}\n", compacted.summary.trim());
     let resources = newest_versions(covered);
     if resources.is_empty() {
         return text;
     }
     text.push_str("\nResources of those turns, whose content is not repeated either; read or ask for those that are needed:\n\n");
     for resource in resources.iter().take(MOST_NAMED) {
-        let label =
-            resource.name.as_ref().map_or_else(String::new, |name| format!("{}: ", single_line(name)));
+        let label = resource.name.as_ref().map_or_else(String::new, |name| format!("{}: ", one_line(name)));
         _ = writeln!(text, "- {label}{}", described(resource));
     }
     if let Some(more @ 1..) = resources.len().checked_sub(MOST_NAMED) {
@@ -468,7 +465,7 @@ mod tests {
         let before = thread(&pending);
         assert_eq!(before.messages.len(), 1);
         insta::assert_snapshot!(words(&before)[0], @r"
-        Summary of turns 1 to 2 of this conversation, which are not repeated here:
+        Summary of the earlier turns of this conversation, which are not repeated here:
 
         All is well.
 
@@ -513,7 +510,7 @@ mod tests {
         let two = stream(kinds.clone());
         assert_eq!(words(&thread(&two)).len(), 1);
         assert!(words(&thread(&two))[0].ends_with(
-            "turns 1 to 3 of this conversation, which are not repeated here:\n\nsecond\n\nquestion 4"
+            "earlier turns of this conversation, which are not repeated here:\n\nsecond\n\nquestion 4"
         ));
         let kept = two.kept_by_fork(1);
         let fork = Stream::from_events(kept.iter().map(|index| two.events()[*index].clone()).collect());

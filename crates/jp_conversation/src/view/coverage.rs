@@ -1,6 +1,7 @@
 //! What of each resource is visible in a request so far.
 
 use std::{
+    cell::OnceCell,
     collections::{HashMap, VecDeque},
     ops::{Deref, Range},
     sync::Arc,
@@ -10,15 +11,14 @@ use jp_resource::{BlobRef, Checksum, Encoding, Payload, ResourceContent, Snapsho
 
 use super::{
     Delivery, KnownLines, Message, Place, Policy, Shown, Texts, WhyFull, diff,
-    hints::content_bytes,
-    lines::{self, Span},
-    runs, words,
+    hints::{content_bytes, resource_bytes},
+    lines::Span,
+    runs::{self, Hasher, LineTable},
+    words,
 };
 
 /// So many visible parts of one file are looked at, the newest first.
 const MOST_PIECES: usize = 16;
-/// So much text is searched for the lines of one block.
-const MOST_SEARCHED: usize = 4 << 20;
 /// Fewer bytes of lines are not referred to: what names them is about as long.
 const LEAST_KNOWN: usize = 200;
 /// A diff, or the lines that are not known, are sent where they are less than this part of the whole.
@@ -30,7 +30,7 @@ pub(super) struct Candidate<'m> {
     /// Where it will stand.
     pub(super) place: Place,
     /// The MCP server it is from.
-    pub(super) server: Option<&'m str>,
+    pub(super) server: Option<String>,
     /// How much of it is shown, if not all.
     pub(super) shown: Option<Shown>,
     /// Whether it may be a reference.
@@ -46,6 +46,7 @@ pub(super) struct Coverage {
     files: HashMap<String, File>,
     /// By whole URI.
     versions: HashMap<String, Versions>,
+    hasher: Hasher,
 }
 
 /// The visible parts of a file.
@@ -63,6 +64,8 @@ struct Piece {
     first: usize,
     /// The bytes of the content that are visible; all of them where that is not said.
     part: Option<Range<usize>>,
+    /// Its lines, once they were compared; nothing where they can't be read.
+    table: OnceCell<Option<LineTable>>,
 }
 
 /// The versions of one URI.
@@ -161,7 +164,11 @@ impl Coverage {
             Some(reference) => reference,
             None => self.compared(candidate, policy, visible)?,
         };
-        if (shorter.1.len() as u64) < size { Ok(shorter) } else { Err(WhyFull::NotShorter) }
+        if (shorter.1.len() as u64) < candidate.shown_bytes() {
+            Ok(shorter)
+        } else {
+            Err(WhyFull::NotShorter)
+        }
     }
 
     /// Refers to the same content; `None` where none is visible.
@@ -176,7 +183,7 @@ impl Coverage {
         if !is_near(seen.oldest, candidate, policy) {
             return Ok(None);
         }
-        let newest = versions.newest.get(&candidate.server.map(str::to_owned));
+        let newest = versions.newest.get(&candidate.server);
         let is_back = newest.is_some_and(|newest| *newest != candidate.place.checksum);
         let text = words::reference(candidate.snapshot, &seen.place, &seen.stands, is_back);
         Ok(Some((Delivery::Reference { at: seen.place.clone() }, text)))
@@ -192,7 +199,7 @@ impl Coverage {
         let (place, fragment) = uri::split_fragment(&candidate.snapshot.uri);
         let pieces = self.files.get(place).map(|file| &file.pieces);
         let Some(pieces) = pieces.filter(|pieces| !pieces.is_empty()) else { return Err(WhyFull::New) };
-        let is_same_server = |piece: &&Piece| piece.server.as_deref() == candidate.server;
+        let is_same_server = |piece: &&Piece| piece.server == candidate.server;
         let mut is_far = false;
         let near = pieces.iter().rev().filter(is_same_server).filter(|piece| {
             let is_near = is_near(piece.place.turn, candidate, policy);
@@ -209,20 +216,19 @@ impl Coverage {
             Some(None) => return Err(WhyFull::New),
         };
         let Some(content) = candidate.lines(visible) else { return Err(WhyFull::New) };
-        let compared = Compared { candidate, content: &content, ours: Span::of_text(&content, first) };
-        if policy.ranges
-            && fragment.is_some()
-            && let Some(lines) = compared.inside(&near, visible)
-        {
-            return Ok(lines);
+        let (table, ours) = (self.hasher.table(&content), Span::of_text(&content, first));
+        let compared = Compared { candidate, content: &content, table, ours };
+        if fragment.is_some() {
+            // Not as a diff: lines move in and out of a range, and are no less there for that.
+            return self.parts(&compared, &near, policy, visible);
         }
-        self.changed(&compared, &near, policy, visible).or_else(|why| {
+        match self.changed(&compared, &near, policy, visible) {
             // A file that changed so much since it stood whole is better read as it is now.
-            let is_whole = fragment.is_none() && why == WhyFull::ChangedMuch;
-            let parts =
-                if policy.ranges && !is_whole { compared.parts(&near, policy, visible) } else { None };
-            parts.ok_or(why)
-        })
+            Err(why) if why != WhyFull::ChangedMuch => {
+                self.parts(&compared, &near, policy, visible).map_err(|_| why)
+            }
+            changed => changed,
+        }
     }
 
     /// Says what changed since the newest visible version, if that is visible whole.
@@ -234,38 +240,88 @@ impl Coverage {
         visible: &mut Visible<'_, '_, '_>,
     ) -> Result<Shorter, WhyFull> {
         let candidate = compared.candidate;
-        let (file, _) = uri::split_fragment(&candidate.snapshot.uri);
-        let of_uri = [candidate.snapshot.uri.as_str(), file].map(|uri| self.newest(uri, candidate.server));
-        let newest = of_uri.into_iter().flatten().max_by_key(|seen| (seen.place.message, seen.place.block));
-        let Some(newest) = newest else { return Err(WhyFull::New) };
+        let newest = self.newest(&candidate.snapshot.uri, &candidate.server).ok_or(WhyFull::New)?;
         let can_build = policy.diffs && matches!(newest.stands, Stands::Lines);
-        let piece = near.iter().find(|piece| can_build && piece.place == newest.place);
-        let piece = piece.ok_or(WhyFull::Changed)?;
+        let piece =
+            near.iter().find(|piece| can_build && piece.place == newest.place).ok_or(WhyFull::Changed)?;
+        let most = (compared.content.len() as f64 * WORTHWHILE) as usize;
+        let table = self.table(piece, visible).ok_or(WhyFull::Changed)?;
+        if compared.table.alone(table) > most {
+            return Err(WhyFull::ChangedMuch);
+        }
         let base = visible.piece(piece).ok_or(WhyFull::Changed)?;
-        // Of another range of lines, or of the whole file, those that this one is of are the base.
-        let is_same = self
-            .newest(&candidate.snapshot.uri, candidate.server)
-            .is_some_and(|same| same.place == newest.place);
-        let (base, first) = match compared.ours.indexes(piece.first).filter(|_| !is_same) {
-            None => (&*base, piece.first),
-            Some(lines) => (lines::slice(&base, lines).ok_or(WhyFull::Changed)?, compared.ours.first),
-        };
-        // The same lines, where those are not referred to.
-        if base == compared.content {
+        let text = diff::unified(&base, compared.content, most);
+        let checksum = candidate.place.checksum;
+        let text = text.map(|text| words::diff(candidate.snapshot, checksum, &newest.place, &text));
+        let text = text.filter(|text| text.len() < most).ok_or(WhyFull::ChangedMuch)?;
+        Ok((Delivery::Diff { base: newest.place.clone() }, text))
+    }
+
+    /// Refers to visible lines among these, where few others are left.
+    fn parts(
+        &self,
+        compared: &Compared<'_, '_>,
+        near: &[&Piece],
+        policy: &Policy,
+        visible: &mut Visible<'_, '_, '_>,
+    ) -> Result<Shorter, WhyFull> {
+        if !policy.ranges {
             return Err(WhyFull::SwitchedOff);
         }
-        let most = (compared.content.len() as f64 * WORTHWHILE) as usize;
-        let text = diff::unified(base, compared.content, first, compared.ours.first, most);
-        let text =
-            text.map(|text| words::diff(candidate.snapshot, candidate.place.checksum, &piece.place, &text));
-        let text = text.filter(|text| text.len() < most).ok_or(WhyFull::ChangedMuch)?;
-        Ok((Delivery::Diff { base: piece.place.clone() }, text))
+        let (content, snapshot) = (compared.content, compared.candidate.snapshot);
+        let known = self.known(compared, near, policy, visible);
+        let text = match known.as_slice() {
+            [] => return Err(WhyFull::New),
+            [known] if known.ours == compared.ours => words::lines(snapshot, known),
+            known => {
+                let new = rest(content, compared.ours.first, known).into_iter().map(|(first, part)| {
+                    words::Part::New(Span::of_text(&content[part.clone()], first), &content[part])
+                });
+                let mut parts: Vec<_> = known.iter().map(words::Part::Known).chain(new).collect();
+                parts.sort_by_key(words::Part::first);
+                words::parts(snapshot, &parts)
+            }
+        };
+        let is_worthwhile = (text.len() as f64) < content.len() as f64 * WORTHWHILE;
+        if is_worthwhile { Ok((Delivery::Lines { known }, text)) } else { Err(WhyFull::ChangedMuch) }
+    }
+
+    /// Finds the lines that are visible somewhere.
+    fn known(
+        &self,
+        compared: &Compared<'_, '_>,
+        near: &[&Piece],
+        policy: &Policy,
+        visible: &mut Visible<'_, '_, '_>,
+    ) -> Vec<KnownLines> {
+        let tables = near.iter().filter_map(|piece| Some((*piece, self.table(piece, visible)?)));
+        let (pieces, tables): (Vec<&Piece>, Vec<&LineTable>) = tables.unzip();
+        let least = usize::try_from(policy.min_bytes).unwrap_or(usize::MAX).max(LEAST_KNOWN);
+        let runs = runs::find(&compared.table, &tables, least.min(compared.content.len()));
+        let known = runs.into_iter().filter_map(|run| {
+            let (piece, theirs) = (pieces[run.text], run.theirs..run.theirs + run.ours.len());
+            // Equal hashes are most likely equal lines; whoever chose them to be others gains nothing.
+            let text = visible.piece(piece)?;
+            let is_same = text.get(tables[run.text].bytes(&theirs))
+                == compared.content.get(compared.table.bytes(&run.ours));
+            let span = |first: usize, lines: &Range<usize>| Span {
+                first: first + lines.start,
+                last: first + lines.end - 1,
+            };
+            let (ours, theirs) = (span(compared.ours.first, &run.ours), span(piece.first, &theirs));
+            is_same.then(|| KnownLines { ours, at: piece.place.clone(), theirs })
+        });
+        known.collect()
+    }
+
+    fn table<'p>(&self, piece: &'p Piece, visible: &mut Visible<'_, '_, '_>) -> Option<&'p LineTable> {
+        piece.table.get_or_init(|| visible.piece(piece).map(|text| self.hasher.table(&text))).as_ref()
     }
 
     /// Returns the newest version of a URI from a server, where its content is visible.
-    fn newest(&self, uri: &str, server: Option<&str>) -> Option<&Seen> {
+    fn newest(&self, uri: &str, server: &Option<String>) -> Option<&Seen> {
         let versions = self.versions.get(uri)?;
-        let newest = versions.newest.get(&server.map(str::to_owned))?;
+        let newest = versions.newest.get(server)?;
         versions.by_checksum.get(newest)?.seen.as_ref()
     }
 
@@ -286,8 +342,8 @@ impl Coverage {
         let has_new = !new.is_empty();
         for (first, part) in new {
             let pieces = &mut self.files.entry(file.to_owned()).or_default().pieces;
-            let (place, server) = (candidate.place.clone(), candidate.server.map(str::to_owned));
-            pieces.push_back(Piece { place, server, first, part });
+            let (place, server) = (candidate.place.clone(), candidate.server.clone());
+            pieces.push_back(Piece { place, server, first, part, table: OnceCell::new() });
             if pieces.len() > MOST_PIECES {
                 pieces.pop_front();
             }
@@ -310,7 +366,7 @@ impl Coverage {
             }
             None => _ = version.answered.get_or_insert(self.round),
         }
-        versions.newest.insert(candidate.server.map(str::to_owned), candidate.place.checksum);
+        versions.newest.insert(candidate.server.clone(), candidate.place.checksum);
     }
 }
 
@@ -345,57 +401,17 @@ fn is_near(turn: usize, candidate: &Candidate<'_>, policy: &Policy) -> bool {
 struct Compared<'c, 'm> {
     candidate: &'c Candidate<'m>,
     content: &'c str,
+    table: LineTable,
     ours: Span,
 }
 
-impl Compared<'_, '_> {
-    /// Refers to visible lines that are these.
-    fn inside(&self, pieces: &[&Piece], visible: &mut Visible<'_, '_, '_>) -> Option<Shorter> {
-        let mut searched = 0;
-        pieces.iter().find_map(|piece| {
-            let text = visible.piece(piece)?;
-            searched += text.len();
-            if searched > MOST_SEARCHED {
-                return None;
-            }
-            let index = lines::find(&text, self.content, self.ours.first.checked_sub(piece.first))?;
-            let theirs = Span::of_text(self.content, piece.first + index);
-            let text = words::lines(self.candidate.snapshot, self.ours, theirs, &piece.place);
-            let known = vec![KnownLines { ours: self.ours, at: piece.place.clone(), theirs }];
-            Some((Delivery::Lines { known }, text))
-        })
-    }
-
-    /// Refers to visible lines among these, where little is left.
-    fn parts(
-        &self,
-        pieces: &[&Piece],
-        policy: &Policy,
-        visible: &mut Visible<'_, '_, '_>,
-    ) -> Option<Shorter> {
-        let pieces = pieces.iter().filter_map(|piece| Some((*piece, visible.piece(piece)?)));
-        let (pieces, texts): (Vec<&Piece>, Vec<Part<'_>>) = pieces.unzip();
-        let least = usize::try_from(policy.min_bytes).unwrap_or(usize::MAX).max(LEAST_KNOWN);
-        let known = runs::find(self.content, &texts, least).into_iter().map(|run| {
-            let piece = pieces[run.text];
-            let span = |start: usize| Span { first: start, last: start + run.ours.len() - 1 };
-            let (ours, theirs) = (span(self.ours.first + run.ours.start), span(piece.first + run.theirs));
-            KnownLines { ours, at: piece.place.clone(), theirs }
-        });
-        let known: Vec<KnownLines> = known.collect();
-        let new = rest(self.content, self.ours.first, &known).into_iter().map(|(first, part)| {
-            let content = &self.content[part];
-            words::Part::New(Span::of_text(content, first), content)
-        });
-        let mut parts: Vec<_> = known.iter().cloned().map(words::Part::Known).chain(new).collect();
-        parts.sort_by_key(words::Part::first);
-        let text = words::parts(self.candidate.snapshot, &parts);
-        let is_worthwhile = !known.is_empty() && (text.len() as f64) < self.content.len() as f64 * WORTHWHILE;
-        is_worthwhile.then_some((Delivery::Lines { known }, text))
-    }
-}
-
 impl<'m> Candidate<'m> {
+    /// Returns how long it is as it would be shown.
+    fn shown_bytes(&self) -> u64 {
+        let whole = resource_bytes(self.snapshot);
+        self.shown.map_or(whole, |shown| whole.min((shown.head as u64).saturating_add(shown.tail as u64)))
+    }
+
     /// Returns whether its content is shown as lines, as it is.
     fn has_lines(&self) -> bool {
         self.shown.is_none() && self.snapshot.formatted.is_none() && is_text(self.snapshot)
@@ -438,12 +454,6 @@ impl<'m> Visible<'m, '_, '_> {
 struct Part<'m> {
     text: Text<'m>,
     part: Range<usize>,
-}
-
-impl AsRef<str> for Part<'_> {
-    fn as_ref(&self) -> &str {
-        self
-    }
 }
 
 impl Deref for Part<'_> {

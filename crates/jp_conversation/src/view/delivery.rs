@@ -1,6 +1,6 @@
 //! How each block of a thread is delivered, given what stands before it in the same request.
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use jp_resource::{Checksum, Payload, Snapshot};
 use jp_tool::{ContentBlock, StoredBlock};
@@ -10,11 +10,10 @@ use super::{
     Message, Policy, Shown, Texts,
     coverage::{Candidate, Coverage, Visible},
     lines::Span,
+    render::one_line,
     superseded::Dropped,
     words,
 };
-use crate::ChatRequest;
-
 /// How a block is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
@@ -35,10 +34,10 @@ pub enum Delivery {
         /// Where that stands, whole.
         base: Place,
     },
-    /// One line: a newer version stands elsewhere.
+    /// One line: it is outdated.
     Tombstone {
-        /// Where.
-        newer: Place,
+        /// Where the newer version stands, if it does.
+        newer: Option<Place>,
     },
     /// One line: a compaction left it out.
     Compacted,
@@ -122,9 +121,8 @@ impl Delivery {
     /// Returns where the content stands that this one builds on or points at.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         let (place, known): (_, &[KnownLines]) = match self {
-            Self::Reference { at: place } | Self::Diff { base: place } | Self::Tombstone { newer: place } => {
-                (Some(place), &[])
-            }
+            Self::Reference { at: place } | Self::Diff { base: place } => (Some(place), &[]),
+            Self::Tombstone { newer } => (newer.as_ref(), &[]),
             Self::Lines { known } => (None, known),
             Self::Full(_) | Self::Compacted => (None, &[]),
         };
@@ -143,6 +141,7 @@ impl fmt::Display for Place {
         match &self.call {
             None => write!(f, "in the attachments of turn {}", self.turn),
             Some(Call { id, number, tool }) => {
+                let (tool, id) = (one_line(tool), one_line(id));
                 write!(f, "in the result of call {number} of turn {} (`{tool}`, {id})", self.turn)
             }
         }
@@ -166,8 +165,9 @@ pub(super) fn deliver(
         if matches!(messages[message], Message::Assistant { .. }) {
             coverage.end_round();
         }
+        let servers = servers(&messages[message]);
         for block in 0..messages[message].deliveries().len() {
-            let Some(candidate) = candidate(messages, message, block, policy) else { continue };
+            let Some(candidate) = candidate(messages, message, block, &servers, policy) else { continue };
             if let Some(newer) = dropped.newer(&candidate, events[message]) {
                 tombstones.push(((message, block), newer));
                 continue;
@@ -178,64 +178,72 @@ pub(super) fn deliver(
         }
     }
     for ((message, block), newer) in tombstones {
-        leave_out(messages, message, block, newer, policy);
+        leave_out(messages, message, block, newer);
     }
 }
 
 /// Puts a line in the place of a snapshot; where the newer one is a reference itself, it names what that refers to.
-fn leave_out(
-    messages: &mut [Message<'_>],
-    message: usize,
-    block: usize,
-    newer: (usize, usize),
-    policy: &Policy,
-) {
-    let Some(at) = candidate(messages, newer.0, newer.1, policy).map(|candidate| candidate.place) else {
-        return;
-    };
-    let at = match &messages[newer.0].deliveries()[newer.1] {
-        Delivery::Reference { at } => at.clone(),
-        _ => at,
-    };
+fn leave_out(messages: &mut [Message<'_>], message: usize, block: usize, newer: Option<(usize, usize)>) {
+    let newer = newer.and_then(|(message, block)| match &messages[message].deliveries()[block] {
+        Delivery::Reference { at } => Some(at.clone()),
+        _ => Place::of(messages, message, block),
+    });
     let Some(snapshot) = messages[message].resource(block) else { return };
-    let text = words::tombstone(snapshot, &at);
-    place(&mut messages[message], block, Delivery::Tombstone { newer: at }, Some(text));
+    let text = words::tombstone(snapshot, newer.as_ref());
+    place(&mut messages[message], block, Delivery::Tombstone { newer }, Some(text));
 }
 
-/// Describes a resource of a message; `None` for a block that is none.
+/// Describes a resource of a message; `None` for a block that is none. `servers` are those of its attachments.
 pub(super) fn candidate<'m>(
     messages: &'m [Message<'_>],
     message: usize,
     block: usize,
+    servers: &HashMap<usize, String>,
     policy: &Policy,
 ) -> Option<Candidate<'m>> {
     let snapshot = messages[message].resource(block)?;
-    let turn = messages[message].turn();
-    let checksum = snapshot.blob_ref().checksum;
-    let place = |call| Place { message, block, turn, call, checksum };
+    let place = Place::of(messages, message, block)?;
     Some(match &messages[message] {
-        Message::Tool { number, call, response: Some(response), .. } => Candidate {
+        Message::Tool { call, response: Some(response), .. } => Candidate {
             snapshot,
-            place: place(Some(Call { id: call.id.clone(), number: *number, tool: call.name.clone() })),
-            server: response.meta.get(SERVER_MARK).and_then(Value::as_str),
+            place,
+            server: response.meta.get(SERVER_MARK).and_then(Value::as_str).map(str::to_owned),
             shown: Shown::of(&response.content[block]),
             is_covered: policy.covers(&call.name),
         },
-        Message::User { request, .. } => Candidate {
+        _ => Candidate {
             snapshot,
-            place: place(None),
-            server: server_of(request, block),
+            place,
+            server: servers.get(&block).cloned(),
             shown: None,
             is_covered: policy.is_enabled,
         },
-        _ => return None,
     })
 }
 
-/// Returns the MCP server that an attachment is from: its declaration is `mcp+SERVER_MARK+URI`.
-fn server_of(request: &ChatRequest, resource: usize) -> Option<&str> {
-    let delivered = request.delivered.iter().find(|delivered| delivered.resources.contains(&resource))?;
-    delivered.declaration.as_str().strip_prefix("mcp+")?.split_once('+').map(|(server, _)| server)
+impl Place {
+    fn of(messages: &[Message<'_>], message: usize, block: usize) -> Option<Self> {
+        let checksum = messages[message].resource(block)?.blob_ref().checksum;
+        let call = match &messages[message] {
+            Message::Tool { number, call, .. } => {
+                Some(Call { id: call.id.clone(), number: *number, tool: call.name.clone() })
+            }
+            _ => None,
+        };
+        Some(Self { message, block, turn: messages[message].turn(), call, checksum })
+    }
+}
+
+/// Returns the MCP servers that attachments of a message are from: their declarations are `mcp+SERVER+URI`.
+pub(super) fn servers(message: &Message<'_>) -> HashMap<usize, String> {
+    let Message::User { request, .. } = message else { return HashMap::new() };
+    let of_servers = request.delivered.iter().filter_map(|delivered| {
+        let (server, _) = delivered.declaration.as_str().strip_prefix("mcp+")?.split_once('+')?;
+        Some((server, &delivered.resources))
+    });
+    of_servers
+        .flat_map(|(server, resources)| resources.iter().map(|index| (*index, server.to_owned())))
+        .collect()
 }
 
 /// Puts a text, where there is one, in the place of a resource's content.

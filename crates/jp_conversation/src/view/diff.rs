@@ -14,15 +14,7 @@ const MOST_LINES: usize = 10_000;
 
 /// Returns what changed from `old` to `new` as hunks of a unified diff; `None` where it would be longer than `most`
 /// bytes, or would take long to find.
-///
-/// Line numbers begin at `first_old` and `first_new`: the texts may be parts of files.
-pub(super) fn unified(
-    old: &str,
-    new: &str,
-    first_old: usize,
-    first_new: usize,
-    most: usize,
-) -> Option<String> {
+pub(super) fn unified(old: &str, new: &str, most: usize) -> Option<String> {
     let head = before_context(old, lines::common_head(old, new));
     let tail = after_context(&old[head..], lines::common_tail(&old[head..], &new[head..]));
     let skipped = lines::count(&old[..head]);
@@ -35,7 +27,7 @@ pub(super) fn unified(
     diff.postprocess_lines(&input);
     let mut text = String::new();
     for group in groups(diff.hunks(), input.before.len()) {
-        write_group(&group, &input, [first_old + skipped, first_new + skipped], &mut text);
+        write_group(&group, &input, 1 + skipped, &mut text);
         if text.len() > most {
             return None;
         }
@@ -79,12 +71,11 @@ fn groups(hunks: impl Iterator<Item = Hunk>, lines: usize) -> Vec<Group> {
     groups
 }
 
-fn write_group(group: &Group, input: &InternedInput<&str>, first: [usize; 2], text: &mut String) {
+fn write_group(group: &Group, input: &InternedInput<&str>, first: usize, text: &mut String) {
     let (Some(head), Some(tail)) = (group.hunks.first(), group.hunks.last()) else { return };
     let after_start = head.after.start - (head.before.start - group.before.start);
     let after_end = tail.after.end + (group.before.end - tail.before.end);
-    let [old, new] = first;
-    let header = [span('-', old, &group.before), span('+', new, &(after_start..after_end))];
+    let header = [span('-', first, &group.before), span('+', first, &(after_start..after_end))];
     // Writing to a string does not fail.
     _ = writeln!(text, "@@ {} {} @@", header[0], header[1]);
     let mut at = group.before.start;
@@ -121,9 +112,9 @@ fn write_lines(sign: char, tokens: &[imara_diff::Token], input: &InternedInput<&
     }
 }
 
-/// Applies a unified diff whose line numbers begin at `first` in `old`, at `first_new` in the new text.
+/// Applies a unified diff.
 #[cfg(test)]
-pub(super) fn apply(old: &str, diff: &str, first: usize, first_new: usize) -> String {
+pub(super) fn apply(old: &str, diff: &str) -> String {
     let old: Vec<&str> = old.split_inclusive('\n').collect();
     let (mut new, mut at) = (String::new(), 0);
     let mut lines = diff.split_inclusive('\n').peekable();
@@ -134,12 +125,12 @@ pub(super) fn apply(old: &str, diff: &str, first: usize, first_new: usize) -> St
             b'@' => {
                 let span = line.split([' ', ',']).nth(1).unwrap();
                 let is_empty = line.split(' ').nth(1).unwrap().ends_with(",0");
-                let start = span[1..].parse::<usize>().unwrap() + usize::from(is_empty) - first;
+                let start = span[1..].parse::<usize>().unwrap() + usize::from(is_empty) - 1;
                 new.extend(old[at..start].iter().copied());
                 at = start;
                 let (span, _) = line.split_once('+').unwrap().1.split_once(" @@").unwrap();
                 let (start, count) = span.split_once(',').unwrap_or((span, "1"));
-                let before = new.split_inclusive('\n').count() + first_new - usize::from(count == "0");
+                let before = new.split_inclusive('\n').count() + 1 - usize::from(count == "0");
                 assert_eq!(start.parse(), Ok(before), "{line} in {diff}");
             }
             b'+' => new.push_str(content),
@@ -163,7 +154,7 @@ mod tests {
     use super::*;
 
     fn whole(old: &str, new: &str) -> String {
-        unified(old, new, 1, 1, usize::MAX).unwrap()
+        unified(old, new, usize::MAX).unwrap()
     }
 
     #[test]
@@ -191,9 +182,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_the_file_that_the_texts_are_of() {
-        insta::assert_snapshot!(unified("a\nb\n", "a\nc", 10, 12, 1000).unwrap(), @r"
-        @@ -10,2 +12,2 @@
+    fn ends_and_empty_texts_are_told() {
+        insta::assert_snapshot!(whole("a\nb\n", "a\nc"), @r"
+        @@ -1,2 +1,2 @@
          a
         -b
         +c
@@ -201,7 +192,7 @@ mod tests {
         ");
         assert!(whole("", "a\n").starts_with("@@ -0,0 +1 @@\n"));
         assert!(whole("a\n", "").starts_with("@@ -1 +0,0 @@\n"));
-        assert_eq!(unified("a\n", "b\n", 1, 1, 5), None);
+        assert_eq!(unified("a\n", "b\n", 5), None);
     }
 
     #[test]
@@ -211,7 +202,7 @@ mod tests {
         };
         assert!(whole(&lines(1), &lines(2)).starts_with("@@ -29998,7 +29998,7 @@\n 29997\n"));
         let text = |line: &str| format!("{line}\n").repeat(MOST_LINES + 1);
-        assert_eq!(unified(&text("a"), &text("b"), 1, 1, usize::MAX), None);
+        assert_eq!(unified(&text("a"), &text("b"), usize::MAX), None);
     }
 
     proptest! {
@@ -220,7 +211,7 @@ mod tests {
             old in "([abc]{0,2}\n){0,40}[ab]?",
             new in "([abc]{0,2}\n){0,40}[ab]?",
         ) {
-            prop_assert_eq!(apply(&old, &whole(&old, &new), 1, 1), new);
+            prop_assert_eq!(apply(&old, &whole(&old, &new)), new);
         }
     }
 }

@@ -129,7 +129,8 @@ impl Delivery {
                 known.iter().map(lines).collect::<Vec<_>>().join("; ").into()
             }
             Self::Diff { base } => format!("what changed since the version {base}").into(),
-            Self::Tombstone { newer } => format!("a newer version is {newer}").into(),
+            Self::Tombstone { newer: Some(newer) } => format!("a newer version is {newer}").into(),
+            Self::Tombstone { newer: None } => "it is outdated".into(),
             Self::Compacted => "a compaction left it out".into(),
         }
     }
@@ -280,7 +281,7 @@ mod tests {
                 }],
             },
             Delivery::Diff { base: attached },
-            Delivery::Tombstone { newer: returned },
+            Delivery::Tombstone { newer: Some(returned) },
             Delivery::Compacted,
         ];
         let deliveries: Vec<_> = why.into_iter().map(Delivery::Full).chain(other).collect();

@@ -1,8 +1,8 @@
 //! Lines of texts, and of files that texts are parts of.
 
-use std::{fmt, ops::Range};
+use std::fmt;
 
-use memchr::{memchr, memchr_iter, memmem};
+use memchr::{memchr, memchr_iter};
 
 /// Lines of a file, from 1, the last included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +30,6 @@ impl Span {
     pub(super) fn of_text(text: &str, first: usize) -> Self {
         Self { first, last: first + count(text).max(1) - 1 }
     }
-
-    /// Returns where its lines are in a text whose first line is `first`, as indexes from 0.
-    pub(super) fn indexes(self, first: usize) -> Option<Range<usize>> {
-        Some(self.first.checked_sub(first)?..self.last.checked_sub(first)? + 1)
-    }
 }
 
 impl fmt::Display for Span {
@@ -47,39 +42,6 @@ impl fmt::Display for Span {
 /// Counts lines; the last one need not be ended.
 pub(super) fn count(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count() + usize::from(!text.is_empty() && !text.ends_with('\n'))
-}
-
-/// Returns where a line starts, by its index from 0; `None` where the text has fewer.
-fn start(text: &str, index: usize) -> Option<usize> {
-    match index.checked_sub(1) {
-        None => Some(0),
-        Some(before) => memchr_iter(b'\n', text.as_bytes()).nth(before).map(|at| at + 1),
-    }
-}
-
-/// Returns lines of a text by their indexes from 0, line breaks included; fewer where it ends before.
-pub(super) fn slice(text: &str, lines: Range<usize>) -> Option<&str> {
-    let rest = &text[start(text, lines.start)?..];
-    Some(start(rest, lines.len()).map_or(rest, |end| &rest[..end]))
-}
-
-/// Finds whole lines in a text; returns the index of the first of them. The break of the last one does not count.
-///
-/// They are looked for at line `expected` first.
-pub(super) fn find(text: &str, lines: &str, expected: Option<usize>) -> Option<usize> {
-    let lines = lines.strip_suffix('\n').unwrap_or(lines);
-    let is_whole = |at: usize| {
-        let starts = at == 0 || text.as_bytes()[at - 1] == b'\n';
-        let end = at + lines.len();
-        starts && (end == text.len() || text.as_bytes()[end] == b'\n')
-    };
-    let stands_at = |at: &usize| text[*at..].starts_with(lines) && is_whole(*at);
-    if let Some(index) = expected.filter(|index| start(text, *index).is_some_and(|at| stands_at(&at))) {
-        return Some(index);
-    }
-    // Every find that is not whole is behind the last one by its length: what overlaps is not looked at.
-    let at = memmem::find_iter(text.as_bytes(), lines.as_bytes()).find(|at| is_whole(*at))?;
-    Some(memchr_iter(b'\n', &text.as_bytes()[..at]).count())
 }
 
 /// Returns how long the whole lines are with which both texts begin.
@@ -124,22 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_found_whole() {
-        let text = "a\nab\nb\nab\n";
-        assert_eq!(find(text, "ab\n", None), Some(1));
-        assert_eq!(find(text, "ab", Some(3)), Some(3));
-        assert_eq!(find(text, "b\nab", Some(1)), Some(2));
-        assert_eq!(find(text, "b\na", None), None);
-        assert_eq!(find("xb\nb", "b", None), Some(1));
-        assert_eq!(find("a", "b", Some(7)), None);
-    }
-
-    #[test]
-    fn slices_are_of_whole_lines() {
-        assert_eq!(slice("a\nb\nc", 1..3), Some("b\nc"));
-        assert_eq!(slice("a\nb\nc", 1..2), Some("b\n"));
-        assert_eq!(slice("a\nb\nc", 2..9), Some("c"));
-        assert_eq!(slice("a\nb\nc", 3..4), None);
+    fn lines_are_counted_whether_the_last_is_ended_or_not() {
         assert_eq!((count(""), count("a"), count("a\n"), count("a\nb")), (0, 1, 1, 2));
     }
 

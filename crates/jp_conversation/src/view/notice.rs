@@ -1,57 +1,43 @@
 //! Notes on what has changed at its source: they follow the words of the request after them.
 
-use std::{
-    collections::{BTreeMap, HashMap, HashSet},
-    fmt::Write as _,
-};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use jp_resource::{Checksum, Snapshot};
 use jp_tool::StoredBlock;
 
-use super::{Delivery, Message, Thread};
+use super::{Delivery, Message, Thread, render::one_line};
 use crate::{EventKind, Notification, Stream};
 
-/// Adds the notes to the requests that they ride on.
+/// Adds the notes to the requests that they ride on; `origins` says which event each message is from.
 ///
 /// A note names the last turn before it that shows the version which the conversation has, and no turn where this
-/// thread shows it nowhere. So it is the same for as long as what is before it is. Where other words than the person's
-/// stand for a request, as a compaction's do, there is no note.
-pub(super) fn add(thread: &mut Thread<'_>, stream: &Stream) {
+/// thread shows it nowhere. So it is the same for as long as what is before it is. Where no request is left, as below a
+/// compaction's summary, there is no note.
+pub(super) fn add(thread: &mut Thread<'_>, origins: &[usize], stream: &Stream) {
     let notes = notes(stream);
     if notes.is_empty() {
         return;
     }
-    let mut shown = Shown::of(notes.values().flat_map(|notes| &notes.notifications).copied());
-    for message in &mut thread.messages {
-        if let Message::User { turn, request, .. } = message
-            && let Some(notes) = notes.get(turn).filter(|notes| notes.are_for(&request.content))
+    let mut shown = Shown::of(notes.values().flatten().copied());
+    for (message, origin) in thread.messages.iter_mut().zip(origins) {
+        if let Message::User { request, .. } = message
+            && let Some(notes) = notes.get(origin)
         {
-            let text = notes.text(&shown);
+            let text = text(notes, request.content.is_empty(), &shown);
             request.to_mut().content.push_str(&text);
         }
         shown.take_in(message);
     }
 }
 
-/// What rides on one request.
-struct Notes<'a> {
-    notifications: Vec<&'a Notification>,
-    /// The words of the request.
-    words: &'a str,
-}
-
-/// Returns the notifications by the turn whose request is after them.
-fn notes(stream: &Stream) -> BTreeMap<usize, Notes<'_>> {
-    let (mut notes, mut waiting, mut turn) = (BTreeMap::new(), Vec::new(), 0);
-    for event in stream.events() {
+/// Returns the notifications by the event of the request that is after them.
+fn notes(stream: &Stream) -> BTreeMap<usize, Vec<&Notification>> {
+    let (mut notes, mut waiting) = (BTreeMap::new(), Vec::new());
+    for (index, event) in stream.events().iter().enumerate() {
         match &event.kind {
             EventKind::Notification(notification) => waiting.push(notification),
-            EventKind::ChatRequest(request) => {
-                turn += 1;
-                let notifications = std::mem::take(&mut waiting);
-                if !notifications.is_empty() {
-                    notes.insert(turn, Notes { notifications, words: &request.content });
-                }
+            EventKind::ChatRequest(_) if !waiting.is_empty() => {
+                notes.insert(index, std::mem::take(&mut waiting));
             }
             _ => {}
         }
@@ -59,30 +45,20 @@ fn notes(stream: &Stream) -> BTreeMap<usize, Notes<'_>> {
     notes
 }
 
-impl Notes<'_> {
-    /// Returns whether the words of a message are those of the request, a summary before them aside.
-    fn are_for(&self, words: &str) -> bool {
-        let rest = words.strip_suffix(self.words);
-        rest.is_some_and(|rest| rest.is_empty() || (rest.ends_with('\n') && !self.words.is_empty()))
-    }
-
-    /// Writes a line for each, apart from the words before them.
-    fn text(&self, shown: &Shown<'_>) -> String {
-        let mut text = if self.words.is_empty() { String::new() } else { "\n".to_owned() };
-        for (index, notification) in self.notifications.iter().enumerate() {
-            let end = if index == 0 && self.words.is_empty() { "" } else { "\n" };
-            let sentence = sentence(notification, shown.place(notification));
-            write!(text, "{end}Note by jp: {sentence}").expect("writing to a string does not fail");
-        }
-        text
-    }
+/// Writes a line for each notification, apart from words before them.
+fn text(notifications: &[&Notification], is_alone: bool, shown: &Shown<'_>) -> String {
+    let sentences = notifications
+        .iter()
+        .map(|notification| format!("Note by jp: {}", sentence(notification, shown.place(notification))));
+    let text = sentences.collect::<Vec<_>>().join("\n");
+    if is_alone { text } else { format!("\n\n{text}") }
 }
 
 fn sentence(notification: &Notification, place: Option<Place>) -> String {
     let Notification { uri, checksum, now, .. } = notification;
     let name = match notification.name.as_deref().filter(|name| name != uri) {
-        Some(name) => format!("{} ({uri})", one_line(name)),
-        None => one_line(uri),
+        Some(name) => format!("{} ({})", one_line(name), one_line(uri)),
+        None => one_line(uri).into_owned(),
     };
     match now {
         None => match place {
@@ -100,17 +76,6 @@ fn sentence(notification: &Notification, place: Option<Place>) -> String {
             format!("{name} has changed{since}. Its current content can be had with refresh_resource.")
         }
     }
-}
-
-/// Shows what would end the line, or is not seen, as its escape.
-fn one_line(text: &str) -> String {
-    let shown = |character: char| match character {
-        character if character.is_control() || matches!(character, '\u{2028}' | '\u{2029}') => {
-            character.escape_unicode().to_string()
-        }
-        character => character.to_string(),
-    };
-    text.chars().map(shown).collect()
 }
 
 /// Where a version is shown.

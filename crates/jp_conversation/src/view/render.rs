@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use jp_resource::{Resource, mime, uri};
 
 use super::lines::Span;
@@ -13,7 +15,8 @@ pub fn resource_block<C, T>(resource: &Resource<C, T>, content: &str) -> String 
     }
     let fence = mime::fence_for(content);
     let language = resource.mime_type.as_deref().and_then(mime::fence_language).unwrap_or_default();
-    let label = single_line(&label(resource));
+    let label = label(resource).replace(['\n', '\r', '`'], " ");
+    let label = one_line(&label);
     let separator = if language.is_empty() { "" } else { " " };
     let newline = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
     format!("{fence}{language}{separator}({label})\n{content}{newline}{fence}\n")
@@ -46,8 +49,17 @@ fn line_range(fragment: &str) -> Option<String> {
     Span::of_fragment(fragment).map(|span| span.to_string())
 }
 
-fn single_line(text: &str) -> String {
-    text.replace(['\n', '\r', '`'], " ")
+/// Shows what would end the line, or is not seen, as its escape: what names and URIs say is no text of jp's.
+pub(super) fn one_line(text: &str) -> Cow<'_, str> {
+    let is_hidden = |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
+    if !text.contains(is_hidden) {
+        return text.into();
+    }
+    let shown = |character: char| match character {
+        character if is_hidden(character) => character.escape_unicode().to_string(),
+        character => character.to_string(),
+    };
+    text.chars().map(shown).collect()
 }
 
 #[cfg(test)]

@@ -1,11 +1,25 @@
 //! Which lines of a text stand in other texts.
 
-use std::{collections::HashMap, ops::Range};
+use std::{hash::BuildHasher, ops::Range};
+
+use hashbrown::{DefaultHashBuilder, HashMap};
 
 /// Texts of more lines are not searched, and of what is searched no more lines are looked at.
 const MOST_LINES: usize = 10_000;
 /// So many places of equal lines are tried for each line.
 const MOST_PLACES: usize = 8;
+
+/// The lines of a text, as hashes: what they find is compared before it is believed.
+#[derive(Debug)]
+pub(super) struct LineTable {
+    hashes: Vec<u64>,
+    /// Where each line starts, and where the text ends.
+    starts: Vec<usize>,
+}
+
+/// Hashes lines, the same way for all tables of a view.
+#[derive(Debug, Default)]
+pub(super) struct Hasher(DefaultHashBuilder);
 
 /// Lines of a text that stand in another one, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,19 +32,48 @@ pub(super) struct Run {
     pub(super) theirs: usize,
 }
 
-/// Finds runs of lines that stand in one of `texts`, in order; each has `least` bytes or more.
-///
-/// The longest run from a line on is taken, of equal ones that in the earliest text.
-pub(super) fn find(content: &str, texts: &[impl AsRef<str>], least: usize) -> Vec<Run> {
-    let lines: Vec<&str> = content.split_inclusive('\n').take(MOST_LINES + 1).collect();
-    if lines.len() > MOST_LINES {
-        return Vec::new();
+impl Hasher {
+    pub(super) fn table(&self, text: &str) -> LineTable {
+        let mut table = LineTable { hashes: Vec::new(), starts: vec![0] };
+        for line in text.split_inclusive('\n') {
+            table.hashes.push(self.0.hash_one(line));
+            table.starts.push(table.starts[table.starts.len() - 1] + line.len());
+        }
+        table
     }
-    let standing = Standing::of(texts);
+}
+
+impl LineTable {
+    /// Returns where lines are in the text.
+    pub(super) fn bytes(&self, lines: &Range<usize>) -> Range<usize> {
+        self.starts[lines.start]..self.starts[lines.end]
+    }
+
+    /// Returns at most how many bytes of lines stand on one side alone, of these lines and others.
+    pub(super) fn alone(&self, other: &Self) -> usize {
+        let mut sides: HashMap<u64, [bool; 2]> = HashMap::with_capacity(self.hashes.len());
+        self.hashes.iter().for_each(|hash| sides.entry(*hash).or_default()[0] = true);
+        other.hashes.iter().for_each(|hash| sides.entry(*hash).or_default()[1] = true);
+        let alone = |table: &Self| -> usize {
+            let lines = table.hashes.iter().zip(table.starts.windows(2));
+            lines.filter(|(hash, _)| sides[*hash] != [true; 2]).map(|(_, line)| line[1] - line[0]).sum()
+        };
+        alone(self) + alone(other)
+    }
+}
+
+/// Finds runs of lines of `ours` that stand in one of the texts, in order; each has `least` bytes or more.
+///
+/// The longest run through a line is taken, of equal ones that in the earliest text. Equal hashes count as equal lines.
+pub(super) fn find(ours: &LineTable, texts: &[&LineTable], least: usize) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
+    if ours.hashes.len() > MOST_LINES {
+        return runs;
+    }
+    let standing = Standing::of(ours, texts);
     let (mut at, mut end) = (0, 0);
-    while at < lines.len() {
-        match standing.longest(&lines, at, end).filter(|run| bytes(&lines[run.ours.clone()]) >= least) {
+    while at < ours.hashes.len() {
+        match standing.longest(at, end).filter(|run| ours.bytes(&run.ours).len() >= least) {
             Some(run) => {
                 (at, end) = (run.ours.end, run.ours.end);
                 runs.push(run);
@@ -41,42 +84,37 @@ pub(super) fn find(content: &str, texts: &[impl AsRef<str>], least: usize) -> Ve
     runs
 }
 
-fn bytes(lines: &[&str]) -> usize {
-    lines.iter().map(|line| line.len()).sum()
-}
-
-/// The lines of texts, and where each of them stands.
+/// Where lines stand in texts.
 struct Standing<'t> {
-    texts: Vec<Vec<&'t str>>,
-    places: HashMap<&'t str, Vec<(usize, usize)>>,
+    ours: &'t LineTable,
+    texts: &'t [&'t LineTable],
+    places: HashMap<u64, Vec<(usize, usize)>>,
 }
 
 impl<'t> Standing<'t> {
-    fn of(texts: &'t [impl AsRef<str>]) -> Self {
-        let mut left = MOST_LINES;
-        let mut standing = Self { texts: Vec::new(), places: HashMap::new() };
-        for (text, content) in texts.iter().enumerate() {
-            let lines: Vec<&str> = content.as_ref().split_inclusive('\n').take(left).collect();
-            left -= lines.len();
-            for (index, line) in lines.iter().enumerate() {
-                let places = standing.places.entry(line).or_default();
-                if places.len() < MOST_PLACES {
-                    places.push((text, index));
-                }
+    fn of(ours: &'t LineTable, texts: &'t [&'t LineTable]) -> Self {
+        let mut places: HashMap<u64, Vec<(usize, usize)>> =
+            ours.hashes.iter().map(|hash| (*hash, Vec::new())).collect();
+        let lines = texts.iter().enumerate().flat_map(|(text, table)| {
+            table.hashes.iter().enumerate().map(move |(index, hash)| (hash, (text, index)))
+        });
+        for (hash, place) in lines.take(MOST_LINES) {
+            if let Some(places) = places.get_mut(hash).filter(|places| places.len() < MOST_PLACES) {
+                places.push(place);
             }
-            standing.texts.push(lines);
         }
-        standing
+        Self { ours, texts, places }
     }
 
     /// Returns the longest run through line `at`; it reaches back to `end` at most, where the one before ends.
-    fn longest(&self, lines: &[&str], at: usize, end: usize) -> Option<Run> {
-        let runs = self.places.get(lines[at])?.iter().map(|(text, index)| {
-            let theirs = &self.texts[*text];
-            let same = |(left, right): &(&&str, &&str)| left == right;
-            let after = lines[at..].iter().zip(&theirs[*index..]).take_while(same).count();
+    fn longest(&self, at: usize, end: usize) -> Option<Run> {
+        let ours = &self.ours.hashes;
+        let runs = self.places.get(&ours[at])?.iter().map(|(text, index)| {
+            let theirs = &self.texts[*text].hashes;
+            let same = |(left, right): &(&u64, &u64)| left == right;
+            let after = ours[at..].iter().zip(&theirs[*index..]).take_while(same).count();
             let before =
-                lines[end..at].iter().rev().zip(theirs[..*index].iter().rev()).take_while(same).count();
+                ours[end..at].iter().rev().zip(theirs[..*index].iter().rev()).take_while(same).count();
             Run { ours: at - before..at + after, text: *text, theirs: index - before }
         });
         // Of equal ones `max_by_key` takes the last, which here is the first.
@@ -90,13 +128,28 @@ mod tests {
 
     use super::*;
 
+    fn found(content: &str, texts: &[impl AsRef<str>], least: usize) -> Vec<Run> {
+        let hasher = Hasher::default();
+        let tables: Vec<_> = texts.iter().map(|text| hasher.table(text.as_ref())).collect();
+        find(&hasher.table(content), &tables.iter().collect::<Vec<_>>(), least)
+    }
+
     #[test]
     fn longest_runs_are_found_wherever_they_stand() {
-        let runs = find("new\na\nb\nc\nnew\nd\ne\n", &["x\na\nb\n", "d\ne\na\nb\nc\n"], 4);
+        let runs = found("new\na\nb\nc\nnew\nd\ne\n", &["x\na\nb\n", "d\ne\na\nb\nc\n"], 4);
         assert_eq!(runs, [Run { ours: 1..4, text: 1, theirs: 2 }, Run { ours: 5..7, text: 1, theirs: 0 }]);
-        assert_eq!(find("a\nb\n", &["a\nb\n", "a\nb\n"], 4), [Run { ours: 0..2, text: 0, theirs: 0 }]);
-        assert_eq!(find("a\nb\n", &["a\nb\n"], 5), []);
-        assert_eq!(find(&"a\n".repeat(MOST_LINES + 1), &["a\n"], 1), []);
+        assert_eq!(found("a\nb\n", &["a\nb\n", "a\nb\n"], 4), [Run { ours: 0..2, text: 0, theirs: 0 }]);
+        assert_eq!(found("a\nb\n", &["a\nb\n"], 5), []);
+        assert_eq!(found(&"a\n".repeat(MOST_LINES + 1), &["a\n"], 1), []);
+    }
+
+    #[test]
+    fn lines_that_stand_on_one_side_are_counted() {
+        let hasher = Hasher::default();
+        let alone = |old, new| hasher.table(old).alone(&hasher.table(new));
+        assert_eq!(alone("a\nbb\nc\n", "a\nc\nddd\n"), 3 + 4);
+        assert_eq!(alone("a\na\n", "a"), 5);
+        assert_eq!(alone("", "a\n"), 2);
     }
 
     proptest! {
@@ -109,7 +162,7 @@ mod tests {
             let lines = |text: &str| text.split_inclusive('\n').map(str::to_owned).collect::<Vec<_>>();
             let ours = lines(&content);
             let mut end = 0;
-            for run in find(&content, &texts, least) {
+            for run in found(&content, &texts, least) {
                 prop_assert!(run.ours.start >= end && run.ours.end > run.ours.start);
                 end = run.ours.end;
                 let theirs = &lines(&texts[run.text])[run.theirs..run.theirs + run.ours.len()];

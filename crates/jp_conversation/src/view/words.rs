@@ -2,11 +2,11 @@
 
 use jp_resource::{Checksum, Snapshot, mime};
 
-use super::{KnownLines, Place, coverage::Stands, lines::Span};
+use super::{KnownLines, Place, coverage::Stands, lines::Span, render::one_line};
 
 /// Says where the same content stands; `is_back` where another version stood in between.
 pub(super) fn reference(snapshot: &Snapshot, at: &Place, stands: &Stands, is_back: bool) -> String {
-    let (uri, checksum) = (&snapshot.uri, at.checksum.short());
+    let (uri, checksum) = (one_line(&snapshot.uri), at.checksum.short());
     let relation = if is_back { "is as it was before" } else { "has not changed" };
     let said = match stands {
         Stands::Lines | Stands::Otherwise => format!("stands {at}"),
@@ -19,16 +19,16 @@ pub(super) fn reference(snapshot: &Snapshot, at: &Place, stands: &Stands, is_bac
     format!("{uri} {relation}. Its content, sha256 {checksum}, {said}.")
 }
 
-/// Says which visible lines lines are.
-pub(super) fn lines(snapshot: &Snapshot, ours: Span, theirs: Span, at: &Place) -> String {
-    let (uri, checksum) = (&snapshot.uri, at.checksum.short());
-    let relation = if ours == theirs { "have not changed" } else { "have only moved" };
-    format!("{uri}: {ours} {relation}. They are {theirs} of what stands {at}, sha256 {checksum}.")
+/// Says which visible lines a resource is.
+pub(super) fn lines(snapshot: &Snapshot, KnownLines { ours, at, theirs }: &KnownLines) -> String {
+    let (uri, checksum) = (one_line(&snapshot.uri), at.checksum.short());
+    let are = if ours.first == ours.last { "is" } else { "are" };
+    format!("{uri}: {ours} {are} {theirs} of what stands {at}, sha256 {checksum}.")
 }
 
 /// Names the visible lines among others, which stand between.
 pub(super) fn parts(snapshot: &Snapshot, parts: &[Part<'_>]) -> String {
-    let mut text = format!("{}, in parts:\n", snapshot.uri);
+    let mut text = format!("{}, in parts:\n", one_line(&snapshot.uri));
     let language = snapshot.mime_type.as_deref().and_then(mime::fence_language);
     for part in parts {
         let said = match part {
@@ -46,7 +46,7 @@ pub(super) fn parts(snapshot: &Snapshot, parts: &[Part<'_>]) -> String {
 /// A part of a resource.
 pub(super) enum Part<'c> {
     /// Lines that are visible.
-    Known(KnownLines),
+    Known(&'c KnownLines),
     /// Others.
     New(Span, &'c str),
 }
@@ -62,17 +62,23 @@ impl Part<'_> {
 
 /// Says what changed.
 pub(super) fn diff(snapshot: &Snapshot, checksum: Checksum, base: &Place, diff: &str) -> String {
-    let (uri, old, new) = (&snapshot.uri, base.checksum.short(), checksum.short());
+    let (uri, old, new) = (one_line(&snapshot.uri), base.checksum.short(), checksum.short());
     let block = fenced(Some("diff"), diff);
     format!(
         "{uri} has changed. This is what changed from the version that stands {base}, sha256 {old}, to sha256 {new}:\n{block}"
     )
 }
 
-/// Says that content is left out and where the newer one stands.
-pub(super) fn tombstone(snapshot: &Snapshot, newer: &Place) -> String {
-    let (uri, old, new) = (&snapshot.uri, snapshot.blob_ref().checksum.short(), newer.checksum.short());
-    format!("{uri}, sha256 {old}, is left out here: a newer version, sha256 {new}, stands {newer}.")
+/// Says that outdated content is left out, and where the newer one stands, if it does.
+pub(super) fn tombstone(snapshot: &Snapshot, newer: Option<&Place>) -> String {
+    let (uri, old) = (one_line(&snapshot.uri), snapshot.blob_ref().checksum.short());
+    match newer {
+        Some(newer) => {
+            let new = newer.checksum.short();
+            format!("{uri}, sha256 {old}, is left out here: a newer version, sha256 {new}, stands {newer}.")
+        }
+        None => format!("{uri}, sha256 {old}, is left out here: it is outdated."),
+    }
 }
 
 /// Begins a sentence on lines.
