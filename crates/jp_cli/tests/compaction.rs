@@ -283,6 +283,22 @@ fn content_that_is_no_text_is_a_line() {
 }
 
 #[test]
+fn failed_call_is_printed_as_the_model_is_told_of_it() {
+    let missing = calling(&[("read_file", json!({"path": "gone.txt"}))]);
+    let server = playing(vec![missing, answer("It is gone.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["query", "--new", "What is in gone.txt?"]).succeeded();
+    let [result] = &support::results(&server)[..] else { panic!("one result is sent") };
+    assert!(result.starts_with("The tool reported an error:\n"), "{result}");
+    let text = sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
+    assert!(text.contains(&format!("### result of read_file\n\n{}\n", result.trim_end())), "{text}");
+    let document = sandbox.json(&["c", "print", "--as-sent"]);
+    let flags: Vec<_> =
+        document["messages"].as_array().unwrap().iter().map(|sent| &sent["is_error"]).collect();
+    assert_eq!(flags, [&json!(null), &json!(null), &json!(true), &json!(null)]);
+}
+
+#[test]
 fn closed_pipe_is_quiet() {
     let (_server, sandbox) = with_five_turns(vec![]);
     let mut command = sandbox.command(&["c", "print", "--as-sent"]);

@@ -464,6 +464,30 @@ fn replaced_version_is_left_out_once_the_cache_is_cold_and_stays_so() {
 }
 
 #[test]
+fn request_after_a_cold_cache_stays_what_it_was() {
+    let attachments = ["a.txt", "cmd:cat a.txt"];
+    for (attachment, budget) in
+        attachments.iter().flat_map(|name| [(name, &[][..]), (name, &["--budget=900000"])])
+    {
+        let server = playing(vec![answer("Yes.")]);
+        let sandbox = Sandbox::new().with_server(&server);
+        let ask = |words: &[&str]| sandbox.jp(&[&["q", "--yes"], words, budget].concat()).succeeded();
+        sandbox.write("a.txt", lines("line", 200));
+        ask(&["--new", "-a", attachment, "one"]);
+        age(&sandbox);
+        sandbox.write("a.txt", lines("line", 200).replace("line 30 ", "LINE 30 "));
+        ask(&["-a", attachment, "two"]);
+        ask(&["three"]);
+        let requests = messages(&server);
+        assert_eq!(requests[1][..], requests[2][..requests[1].len()], "{attachment} {budget:?}");
+        // The first version is what the second builds on, so it is not dropped.
+        assert!(superseded(&sandbox).is_empty(), "{attachment} {budget:?}");
+        let text = json!(requests[1]).to_string();
+        assert!(text.contains("-line 30 of a file") && text.contains("+LINE 30 of a file"), "{text}");
+    }
+}
+
+#[test]
 fn replaced_versions_are_kept_or_always_left_out_where_the_person_says_so() {
     for (policy, expected) in [("keep", (true, false)), ("always", (false, true))] {
         let (server, sandbox) = of_two_versions();

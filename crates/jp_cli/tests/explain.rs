@@ -92,6 +92,23 @@ fn request_beyond_the_budget_is_neither_sent_nor_stored() {
 }
 
 #[test]
+fn budget_counts_new_content_as_it_is_sent_before_it_is_stored() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let text = |word: &str| (1..300).map(|line| format!("{word} {line}\n")).collect::<String>();
+    sandbox.write("a.txt", text("a line"));
+    sandbox.jp(&["q", "--new", "-T", "-a", "cmd:cat a.txt", "one"]).succeeded();
+    sandbox.write("a.txt", text("a line").replace("a line 30\n", "another\n"));
+    let again = ["q", "-T", "-a", "cmd:cat a.txt", "two"];
+    let explained = sandbox.json(&[&again[..], &["--explain"]].concat());
+    let needed = explained["tokens"].as_u64().unwrap() + explained["system_tokens"].as_u64().unwrap();
+    assert!(needed + 500 < explained["plain_tokens"].as_u64().unwrap(), "{explained}");
+    let budget = |tokens: u64| format!("--budget={tokens}");
+    sandbox.jp(&[&again[..], &[&budget(needed - 1)]].concat()).failed(3, &["nothing was sent or stored"]);
+    sandbox.jp(&[&again[..], &[&budget(needed)]].concat()).succeeded();
+}
+
+#[test]
 fn explained_request_beyond_the_budget_is_shown_and_refused() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
@@ -159,4 +176,101 @@ fn answer_says_how_many_tokens_delivery_saved() {
     assert_eq!((&document["saved_tokens"], &document["usage"]["input"]), (&json!(0), &json!(50)));
     let run = sandbox.jp(&["q", "two"]).succeeded();
     assert!(run.stderr.contains("Tokens: 50 input, 40 from cache, 7 output\n"), "{run:?}");
+}
+
+#[test]
+fn saved_tokens_are_those_of_all_requests_of_a_turn() {
+    let reading = |path: &str| calling(&[("read_file", json!({"path": path}))]);
+    let server =
+        playing(vec![answer("Yes."), reading("long.txt"), reading("b.txt"), answer("Both."), answer("Yes.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("b.txt", "b\n");
+    asked_once(&sandbox);
+    let document = sandbox.json(&["q", "two"]);
+    let explained = sandbox.json(&["q", "--explain", "three"]);
+    let of_one = explained["plain_tokens"].as_u64().unwrap() - explained["tokens"].as_u64().unwrap();
+    assert!(of_one > 500, "{of_one}");
+    // The first of the three requests had nothing to refer to yet.
+    assert_eq!(document["saved_tokens"], 2 * of_one);
+    assert_eq!(sandbox.json(&["q", "three"])["saved_tokens"], of_one);
+}
+
+#[test]
+fn version_that_is_dropped_counts_as_saved() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    asked_once(&sandbox);
+    sandbox.write("long.txt", "other lines\n".repeat(400));
+    let always = "conversation.superseded.policy=always";
+    let saved =
+        |words: &[&str]| sandbox.json(&[&["q", "-c", always], words].concat())["saved_tokens"].as_u64();
+    assert!(saved(&["-a", "long.txt", "two"]).unwrap() > 900);
+}
+
+/// A server whose model thinks before it answers; Chat Completions takes none of that back.
+fn thinking() -> jp_llm::testing::Server {
+    let delta = |delta: serde_json::Value| format!("data: {}\n\n", json!({"choices": [{"delta": delta}]}));
+    let thought = delta(json!({"reasoning_content": "I wonder. ".repeat(100)}));
+    let words = delta(json!({"content": "Yes."}));
+    let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    playing(vec![jp_llm::testing::Reply::stream(&format!("{thought}{words}{end}"))])
+}
+
+#[test]
+fn reasoning_that_the_provider_does_not_take_back_costs_nothing_and_is_not_shown_as_sent() {
+    let server = thinking();
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "one"]).succeeded();
+    let explained = sandbox.json(&["q", "--explain", "-T", "two"]);
+    let row = &explained["turns"][0]["blocks"][1];
+    let expected = json!({"kind": "reasoning", "bytes": 0, "tokens": 0, "delivery": "left out",
+        "reason": "the provider does not take it back"});
+    assert_eq!(*row, expected);
+    assert!(explained["tokens"].as_u64().unwrap() < 10, "{explained}");
+    assert!(!explained["request"].to_string().contains("I wonder"));
+    sandbox.jp(&["q", "-T", "--budget", "50", "two"]).succeeded();
+
+    let sent = || sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
+    assert!(sent().contains("Yes.") && !sent().contains("I wonder"), "{}", sent());
+    let compacted = sandbox.json(&["c", "compact", "--dry-run", "--strip", "reasoning", "--keep-last", "0"]);
+    assert_eq!((&compacted["turns"], &compacted["tokens_before"]), (&json!(2), &compacted["tokens_after"]));
+    // To what model it goes is not known.
+    sandbox.write(".jp/config.toml", "");
+    assert!(sent().contains("I wonder"), "{}", sent());
+}
+
+#[test]
+fn nothing_of_a_fork_was_sent_before_its_first_answer() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    asked_once(&sandbox);
+    let path = sandbox.conversation().join("events.json");
+    let mut events = sandbox.events();
+    events.iter_mut().for_each(|event| event["timestamp"] = json!("2020-01-02T03:04:05Z"));
+    std::fs::write(path, json!(events).to_string()).unwrap();
+    // The name says when it was made; two of the same tenth of a second would not be told apart.
+    let old = "15779342450";
+    std::fs::rename(sandbox.conversation(), sandbox.path(".jp/conversations").join(old)).unwrap();
+    sandbox.jp(&["c", "fork", old]).succeeded();
+    let explained = || {
+        let document = sandbox.json(&["q", "--explain", "next"]);
+        (document["cached_prefix_tokens"].as_u64().unwrap(), document["cache_is_cold"].clone())
+    };
+    assert_eq!(explained(), (0, json!(false)));
+    sandbox.jp(&["q", "two"]).succeeded();
+    let (tokens, is_cold) = explained();
+    assert!(tokens > 1000 && is_cold == json!(false), "{tokens}");
+}
+
+#[test]
+fn file_is_named_by_its_path_whoever_put_it_into_the_request() {
+    let server = playing(vec![calling(&[("read_file", json!({"path": "long.txt"}))]), answer("Long.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("long.txt", "many words\n".repeat(1000));
+    sandbox
+        .jp(&["q", "--new", "--budget", "2500", "What is in it?"])
+        .failed(3, &["tokens: long.txt, turn 1"]);
+    let shown = sandbox.jp(&["q", "--explain", "-a", "long.txt", "again"]).succeeded().stdout;
+    assert_eq!(shown.matches(" long.txt ").count(), 2, "{shown}");
+    assert!(!shown.contains("file://"), "{shown}");
 }

@@ -9,7 +9,8 @@ use std::{
     io::{Read as _, Write as _},
 };
 
-use support::{Sandbox, answering};
+use serde_json::json;
+use support::{Sandbox, answer, answering, calling, playing};
 
 /// Reads a file, decompressed where it is a blob.
 fn content(path: &std::path::Path) -> Vec<u8> {
@@ -84,6 +85,79 @@ fn no_path_of_the_machine_is_stored() {
             let found = bytes.windows(private.len()).any(|window| window == private.as_bytes());
             assert!(!found, "{private:?} is in {}: {}", path.display(), String::from_utf8_lossy(&bytes));
         }
+    }
+}
+
+#[test]
+fn no_result_of_a_tool_holds_where_the_workspace_is() {
+    let call = |name: &str, arguments: serde_json::Value| calling(&[(name, arguments)]);
+    let refresh = |uri: &str| call("refresh_resource", json!({"uri": uri}));
+    let calls = [
+        refresh("src/a.txt"),
+        refresh("nowhere"),
+        refresh("gone.txt"),
+        refresh("linked.txt"),
+        refresh("large.txt"),
+        refresh("directory"),
+        refresh("nameless.txt"),
+        call("read_file", json!({"path": "src/a.txt"})),
+        call("read_file", json!({"path": "src"})),
+        call("read_file", json!({"path": "none.txt"})),
+        call("read_file", json!({"path": "../x"})),
+        call("list_files", json!({"path": "src"})),
+        call("list_files", json!({"path": "none"})),
+        call("search_files", json!({"pattern": "one"})),
+        call("search_files", json!({"pattern": "("})),
+        call("create_file", json!({"path": "src/a.txt", "content": "x"})),
+        call("create_file", json!({"path": "new/b.txt", "content": "x\n"})),
+        call("edit_file", json!({"path": "src/a.txt", "old": "none", "new": "x"})),
+        call("edit_file", json!({"path": "src/a.txt", "old": "one", "new": "two"})),
+        call("move_file", json!({"path": "new/b.txt", "to": "src/a.txt"})),
+        call("move_file", json!({"path": "new/b.txt", "to": "c.txt"})),
+        call("delete_file", json!({"path": "src"})),
+        call("delete_file", json!({"path": "c.txt"})),
+        call("delete_file", json!({"path": "c.txt"})),
+        call("run_command", json!({"command": "true", "path": "none"})),
+        call("run_command", json!({"command": "cat a.txt; exit 1", "path": "src"})),
+        call("read_more", json!({"uri": "none"})),
+    ];
+    let count = calls.len();
+    let replies = [answer("Seen.")].into_iter().chain(calls).chain([answer("Done.")]);
+    let server = playing(replies.collect());
+    let sandbox = Sandbox::new().with_server(&server);
+    let names = ["gone.txt", "linked.txt", "large.txt", "nameless.txt", "directory"];
+    names.iter().chain(&["src/a.txt"]).for_each(|name| _ = sandbox.write(name, "one\n"));
+    let attach = ["src", "gone.txt", "linked.txt", "large.txt", "nameless.txt", "directory"];
+    let arguments = attach.iter().flat_map(|name| ["-a", name]);
+    sandbox.jp(&["q", "--new", "look"].into_iter().chain(arguments).collect::<Vec<_>>()).succeeded();
+    let mut events = sandbox.events();
+    let named = |event: &&mut serde_json::Value| event["type"] == "chat_request";
+    for resource in events.iter_mut().find(named).unwrap()["resources"].as_array_mut().unwrap() {
+        if resource["name"] == "nameless.txt" {
+            resource.as_object_mut().unwrap().remove("name");
+        }
+    }
+    fs::write(sandbox.conversation().join("events.json"), json!(events).to_string()).unwrap();
+    ["gone.txt", "linked.txt", "nameless.txt", "directory"]
+        .iter()
+        .for_each(|name| fs::remove_file(sandbox.path(name)).unwrap());
+    fs::create_dir(sandbox.path("directory")).unwrap();
+    std::os::unix::fs::symlink(sandbox.write("~/secret.txt", "x"), sandbox.path("linked.txt")).unwrap();
+    sandbox.write("large.txt", "x".repeat(2000));
+    let tools: String = ["create_file", "edit_file", "move_file", "delete_file", "run_command"]
+        .map(|tool| format!("conversation.tools.{tool}.enable = true\n"))
+        .concat();
+    sandbox.write("~/.config/jp/config.toml", tools);
+    sandbox.jp(&["q", "--yes", "-c", "conversation.attachment.max_bytes=1000", "go"]).succeeded();
+    let results = sandbox.events().into_iter().filter(|event| event["type"] == "tool_call_response");
+    let results: Vec<_> = results.collect();
+    assert_eq!(results.len(), count);
+    let errors = results.iter().filter(|result| result["is_error"] == true).count();
+    assert_eq!(errors, 19, "{results:#?}");
+    let home = support::shown(sandbox.root.parent().unwrap());
+    for path in sandbox.files(".jp").iter().filter(|path| !path.ends_with("config.toml")) {
+        let text = String::from_utf8_lossy(&content(path)).into_owned();
+        assert!(!text.contains(&home) && !text.contains("file:///"), "{}: {text}", path.display());
     }
 }
 

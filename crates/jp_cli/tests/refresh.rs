@@ -164,7 +164,7 @@ fn link_that_leads_out_by_now_is_not_followed() {
     fs::remove_file(sandbox.path("src/a.rs")).unwrap();
     std::os::unix::fs::symlink(outside, sandbox.path("src/a.rs")).unwrap();
     sandbox.jp(&["q", "again"]).succeeded();
-    insta::assert_snapshot!(error(&sandbox), @"src/a.rs could not be refreshed: it is outside the workspace, and only the person may attach what is there. The conversation still holds what was read before.");
+    insta::assert_snapshot!(error(&sandbox), @"src/a.rs could not be refreshed: it is outside the workspace, where only the person may attach something; ask them to attach it. The conversation still holds what was read before.");
 }
 
 /// A server with a page that changes each time it is asked for; from the third time on there is none.
@@ -322,7 +322,7 @@ fn file_outside_is_a_snapshot_and_the_model_is_told_how_to_have_it_again() {
 #[test]
 fn what_is_not_attached_is_refused_though_a_tool_named_it() {
     let sandbox = Sandbox::new();
-    let (known, named) = (file_uri(&sandbox, "known.txt"), file_uri(&sandbox, "named.txt"));
+    let named = file_uri(&sandbox, "named.txt");
     let server = playing(vec![
         calling(&[("read_file", json!({"path": "named.txt"}))]),
         calling(&[("refresh_resource", json!({"uri": named}))]),
@@ -332,8 +332,7 @@ fn what_is_not_attached_is_refused_though_a_tool_named_it() {
     sandbox.write("known.txt", "x");
     sandbox.write("named.txt", "y");
     sandbox.jp(&["q", "--new", "-a", "known.txt", "look"]).succeeded();
-    let told = error(&sandbox).replace(&known, "KNOWN").replace(&named, "NAMED");
-    insta::assert_snapshot!(told, @r#""NAMED" is not attached to this conversation, so it is not read. What can be refreshed: KNOWN."#);
+    insta::assert_snapshot!(error(&sandbox), @r#""named.txt" is not attached to this conversation, so it is not read. What can be refreshed: known.txt."#);
 }
 
 #[test]
@@ -369,6 +368,77 @@ fn fragment_does_not_matter_where_none_was_attached() {
     sandbox.jp(&["q", "--new", "-a", "a.txt", "look"]).succeeded();
     sandbox.jp(&["q", "again"]).succeeded();
     assert_eq!(refreshed(&sandbox)["uri"], attached(&sandbox)["uri"]);
+}
+
+#[test]
+fn attached_file_is_meant_by_its_path_or_by_a_name_that_no_other_has() {
+    let server = refreshing(&["src/a.txt", "a#1.txt", "src/a.txt#L1-2", "notes.md", "mod.rs"]);
+    let sandbox = Sandbox::new().with_server(&server);
+    for file in ["src/a.txt", "a#1.txt", "~/notes.md", "~/one/mod.rs", "~/two/mod.rs"] {
+        sandbox.write(file, "x");
+    }
+    let attach =
+        ["-a", "src", "-a", "a#1.txt", "-a", "~/notes.md", "-a", "~/one/mod.rs", "-a", "~/two/mod.rs"];
+    sandbox.jp(&[&["q", "--new", "look"][..], &attach].concat()).succeeded();
+    for name in ["src/a.txt", "a#1.txt", "src/a.txt"] {
+        sandbox.jp(&["q", "again"]).succeeded();
+        assert_eq!(refreshed(&sandbox)["name"], name);
+    }
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert!(error(&sandbox).starts_with("notes.md is a snapshot: "), "{}", error(&sandbox));
+    sandbox.jp(&["q", "again"]).succeeded();
+    let told = error(&sandbox);
+    assert!(told.starts_with("Several attached resources are called \"mod.rs\"."), "{told}");
+    assert_eq!(told.matches("external:").count(), 2, "{told}");
+}
+
+#[test]
+fn file_with_secrets_asks_however_it_is_named() {
+    let sandbox = Sandbox::new();
+    let names = [file_uri(&sandbox, ".env"), ".env".to_owned(), "./.env".to_owned(), ".env#L1".to_owned()];
+    let server = refreshing(&names.each_ref().map(String::as_str));
+    let sandbox = sandbox.with_server(&server);
+    sandbox.write(".env", "x");
+    sandbox.jp(&["q", "--new", "-a", ".env", "look"]).succeeded();
+    for name in names {
+        sandbox.jp(&["q", "again"]).succeeded();
+        assert!(error(&sandbox).contains("there is no terminal"), "{name}: {}", error(&sandbox));
+    }
+}
+
+#[test]
+fn what_is_declared_no_longer_is_refreshed_from_where_it_was_attached() {
+    let (_server, sandbox) = with_file("a.txt", "old");
+    sandbox.write("a.txt", "new");
+    sandbox.jp(&["attachment", "rm", "a.txt"]).succeeded();
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert_ne!(refreshed(&sandbox)["content"], attached(&sandbox)["content"]);
+    let words = ["a.txt is not attached to the conversation", "`jp attachment ls` lists what is"];
+    sandbox.jp(&["resource", "refresh", "a.txt"]).failed(1, &words);
+}
+
+#[test]
+fn what_nothing_here_reads_is_refused_with_what_to_do() {
+    for (uri, declaration) in [("mcp+notes+x://1", "mcp+notes+x://1"), ("bear://get/1", "bear://get/1")] {
+        let (_server, sandbox) = with_file("a.txt", "old");
+        let path = sandbox.conversation().join("events.json");
+        let text = json!(sandbox.events()).to_string();
+        let text = text.replace("workspace:///a.txt", uri).replace("file:a.txt", declaration);
+        fs::write(&path, text).unwrap();
+        let call = calling(&[("refresh_resource", json!({"uri": uri}))]);
+        let server = playing(vec![call.clone(), answer("Done."), call, answer("Done.")]);
+        let sandbox = sandbox.with_server(&server);
+        sandbox.jp(&["q", "--yes", "again"]).succeeded();
+        assert!(error(&sandbox).contains("; ask the"), "{}", error(&sandbox));
+        sandbox.write(USER, format!("conversation.attachments = ['{declaration}']"));
+        sandbox.jp(&["q", "--yes", "again"]).succeeded();
+        let told = error(&sandbox);
+        assert!(
+            told.starts_with("a.txt could not be refreshed: ") && told.contains("ask the person to"),
+            "{told}"
+        );
+        sandbox.jp(&["resource", "refresh", uri]).failed(1, &["pipe it in with `--attach -`"]);
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn each_new_state_of_a_file_is_told_once_and_stays_in_the_history_as_it_was_said
     assert_eq!(
         told,
         format!(
-            "three\n\nNote by jp: README.md ({}) has changed since it was attached in turn 1. Its current content can be had with refresh_resource.",
+            "three\n\nNote by jp: README.md ({}) has changed since it was attached in turn 1. What stands of it above is out of date.",
             uri(&sandbox, "README.md")
         )
     );
@@ -206,6 +206,56 @@ fn what_the_model_changed_or_read_itself_it_is_not_told() {
     asked(&sandbox, "five");
     let message = last_message(&server);
     assert!(message.contains("has changed since it was read in turn 4."), "{message}");
+}
+
+#[test]
+fn what_the_model_deleted_moved_or_created_itself_it_is_not_told() {
+    let server = playing(vec![
+        answer("Yes."),
+        calling(&[
+            ("delete_file", json!({"path": "gone.txt"})),
+            ("move_file", json!({"path": "from.txt", "to": "to.txt"})),
+            ("delete_file", json!({"path": "anew.txt"})),
+            ("create_file", json!({"path": "anew.txt", "content": "two\n"})),
+            ("edit_file", json!({"path": "edited.txt", "old": "one\n", "new": ""})),
+        ]),
+        answer("Done."),
+        answer("Yes."),
+        answer("Yes."),
+    ]);
+    let files = ["gone.txt", "from.txt", "anew.txt", "edited.txt"];
+    let sandbox = watching(&server, &files);
+    let unattended =
+        |tool: &str| format!("conversation.tools.{tool} = {{ enable = true, run = 'unattended' }}\n");
+    sandbox.write(USER, ["delete_file", "move_file", "create_file", "edit_file"].map(unattended).concat());
+    files.iter().for_each(|file| _ = sandbox.write(file, "one\n"));
+    asked(&sandbox, "one");
+    asked(&sandbox, "do it");
+    assert!(sandbox.path("to.txt").exists() && !sandbox.path("gone.txt").exists());
+    assert_eq!(fs::read_to_string(sandbox.path("anew.txt")).unwrap(), "two\n");
+    assert_eq!(fs::read_to_string(sandbox.path("edited.txt")).unwrap(), "");
+    asked(&sandbox, "three");
+    assert_eq!(last_message(&server), "three");
+
+    files.iter().for_each(|file| _ = sandbox.write(file, "three\n"));
+    asked(&sandbox, "four");
+    let message = last_message(&server);
+    assert!(files.iter().all(|file| message.contains(&format!("{file} ("))), "{message}");
+}
+
+#[test]
+fn what_no_message_took_yet_is_not_told_of() {
+    let server = answering("Yes.");
+    let sandbox = watching(&server, &["src/"]);
+    sandbox.write("src/a.txt", "a");
+    asked(&sandbox, "hello");
+    sandbox.write("src/b.txt", "1\n2\n3\n");
+    sandbox.jp(&["resource", "refresh", "src/"]).succeeded();
+    fs::remove_file(sandbox.path("src/b.txt")).unwrap();
+    sandbox.jp(&["attachment", "add", "src/"]).succeeded();
+    asked(&sandbox, "again");
+    assert!(!last_message(&server).contains("Note by jp"), "{}", last_message(&server));
+    assert_eq!(notifications(&sandbox), Vec::<Value>::new());
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod encode;
 mod marks;
 mod schema;
 
+pub(crate) use blocks::sends_back;
 pub use decode::decoder;
 pub(crate) use encode::cache_marks;
 pub use encode::{DEFAULT_MAX_TOKENS, encode};

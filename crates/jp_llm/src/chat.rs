@@ -28,6 +28,7 @@ mod message;
 
 pub use decode::decoder;
 pub use encode::encode;
+pub(crate) use encode::sends_back;
 pub(crate) use head::WireTool;
 pub(crate) use marks::{cache_marks, vendor};
 

@@ -1,5 +1,6 @@
 use std::io::Write;
 
+use jp_conversation::{ChatResponse, ResponseContent, view::AnswerPart};
 use reqwest::{RequestBuilder, header::HeaderValue};
 
 use crate::{
@@ -69,6 +70,30 @@ impl Format {
     #[must_use]
     pub fn holds_to_schema_apart(self) -> bool {
         matches!(self, Self::Chat | Self::Ollama)
+    }
+
+    /// Returns whether a part of an answer goes back to the model `label`: words and calls do, reasoning where the
+    /// provider takes it from the model that made it.
+    #[must_use]
+    pub fn sends_back(self, part: &AnswerPart<'_>, label: &str) -> bool {
+        match part {
+            AnswerPart::Response(response) => match &response.content {
+                ResponseContent::Message(_) => true,
+                ResponseContent::Reasoning(_) => self.sends_back_reasoning(response, label),
+            },
+            AnswerPart::Call(_) => true,
+        }
+    }
+
+    fn sends_back_reasoning(self, response: &ChatResponse, label: &str) -> bool {
+        match self {
+            Self::Anthropic => anthropic::sends_back(response, label),
+            Self::Gemini => gemini::sends_back(response, label),
+            Self::OpenAi => openai::sends_back(response, label),
+            Self::Chat => chat::sends_back(Dialect::Generic, response, label),
+            Self::OpenRouter => chat::sends_back(Dialect::OpenRouter, response, label),
+            Self::Ollama => ollama::sends_back(response, label),
+        }
     }
 
     /// Returns what reads the answer's stream.
@@ -168,6 +193,49 @@ mod tests {
             assert!(second.starts_with(&format!("{history}{words}\"")), "{format:?}: {second}");
             assert_eq!(notes, [""; 0]);
         }
+    }
+
+    #[test]
+    fn reasoning_is_said_to_go_back_exactly_where_it_is_in_the_request() {
+        use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
+        let all = [Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter];
+        let own = serde_json::json!({
+            "model": "p/m", "signature": "s", "thoughtSignature": "s", "encrypted_content": "e", "id": "r",
+            "reasoning_details": [{"type": "reasoning.text", "text": "hm"}],
+        });
+        let mut of_another = own.clone();
+        of_another["model"] = "p/n".into();
+        let bare = serde_json::json!({"model": "p/m"});
+        let redacted = serde_json::json!({"model": "p/m", "redacted_thinking": "x"});
+        let empty = serde_json::json!({"model": "p/m", "reasoning_details": []});
+        let rows: [(serde_json::Value, &[Format]); 5] = [
+            (own, &[Anthropic, Gemini, Ollama, OpenAi, OpenRouter]),
+            (of_another, &[]),
+            (bare, &[Ollama]),
+            (redacted, &[Anthropic, Ollama]),
+            (empty, &[Ollama]),
+        ];
+        for (metadata, expected) in rows {
+            let metadata = metadata.as_object().cloned().unwrap();
+            let reasoning = ChatResponse { metadata, ..ChatResponse::reasoning("hm") };
+            let part = AnswerPart::Response(&reasoning);
+            for format in all {
+                let body = |kinds: Vec<EventKind>| {
+                    let kinds = [vec![fixtures::request("Hi", vec![])], kinds, vec![said("Yes.")]].concat();
+                    let mut store = Store::default();
+                    let stream = fixtures::stream(kinds, &mut store);
+                    let thread = view::thread(&stream);
+                    let mut out = Vec::new();
+                    format.encode(&Request::new("p/m", &thread), &mut store, &mut out).unwrap();
+                    out
+                };
+                let is_sent = body(vec![EventKind::ChatResponse(reasoning.clone())]) != body(vec![]);
+                let expected = expected.contains(&format);
+                assert_eq!((is_sent, format.sends_back(&part, "p/m")), (expected, expected), "{format:?}");
+            }
+        }
+        let EventKind::ChatResponse(words) = said("Yes.") else { unreachable!("words were said") };
+        assert!(all.iter().all(|format| format.sends_back(&AnswerPart::Response(&words), "p/m")));
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod decode;
 mod encode;
 mod generation;
 
+use jp_conversation::ChatResponse;
 use serde_json::{Map, Value};
 
 pub use decode::decoder;
@@ -26,6 +27,11 @@ const ID: &str = "id";
 pub(crate) fn path(model: &str) -> String {
     let name = model.strip_prefix("models/").unwrap_or(model);
     format!("v1beta/models/{}:streamGenerateContent?alt=sse", crate::http::percent_encoded(name))
+}
+
+/// Returns whether a part of an answer that is reasoning goes back to the model `label`.
+pub(crate) fn sends_back(response: &ChatResponse, label: &str) -> bool {
+    own(&response.metadata, SIGNATURE, label).is_some()
 }
 
 /// Returns a text of the metadata that the model `label` left, and of no other's.

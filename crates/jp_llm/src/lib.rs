@@ -73,6 +73,7 @@ pub use endpoint::{Endpoint, Secret};
 pub use error::{Error, Fault, Server};
 pub use event::{FinishReason, StreamEvent};
 pub use format::Format;
+pub use parts::ERROR_LINE;
 pub use refusal::Refusal;
 pub use request::{Capabilities, Contents, Note, Request, Tool};
 pub use retry::RetryNotice;

@@ -13,3 +13,4 @@ mod encode;
 
 pub use decode::decoder;
 pub use encode::encode;
+pub(crate) use encode::sends_back;

@@ -12,6 +12,7 @@ mod marks;
 mod models;
 mod schema;
 
+pub(crate) use answer::sends_back;
 pub use decode::decoder;
 pub use encode::encode;
 pub(crate) use marks::cache_marks;

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::{Error, json::JsonText};
 
 /// Stands before what a failed tool returned.
-pub(crate) const ERROR_LINE: &str = "The tool reported an error:\n";
+pub const ERROR_LINE: &str = "The tool reported an error:\n";
 /// The images that models take.
 pub(crate) const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 pub(crate) const PDF: &str = "application/pdf";

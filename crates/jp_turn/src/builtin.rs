@@ -25,7 +25,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub use self::{
-    files::{FILE_MARK, Files, FilesError},
+    files::{FileState, Files, FilesError, marked_files},
     refresh_resource::{Consent, Refresh, Refreshed, Refreshing},
 };
 use crate::{Permission, Preview, Source, Tool, Toolbox, call::Plan, calls::Line};
@@ -191,7 +191,12 @@ fn planned<'a>(
 
 /// Makes a block that tells what was done with a file, which now has this checksum.
 fn told(done: String, path: &str, checksum: Checksum) -> ContentBlock {
-    ContentBlock::Text { text: done, annotations: None, meta: Some(files::mark(path, checksum)) }
+    marked(done, files::mark(path, checksum))
+}
+
+/// Makes a block that tells of what became of a file, marked so.
+fn marked(done: String, mark: Map<String, Value>) -> ContentBlock {
+    ContentBlock::Text { text: done, annotations: None, meta: Some(mark) }
 }
 
 /// Writes a number with what it counts.

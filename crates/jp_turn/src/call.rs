@@ -65,66 +65,108 @@ fn permitted<'a>(
     toolbox: &'a Toolbox,
     line: &Line,
 ) -> Result<Permitted<'a>, String> {
-    let name = &tool.name;
     if tool.permission == Permission::Deny {
+        let name = &tool.name;
         return Err(format!("The tool `{name}` may not run: the person's configuration denies it."));
     }
     let arguments = checked(call, tool)?;
-    let mut permitted = Permitted { plan: plan(call, tool, arguments, toolbox)?, edited: None };
-    let is_allowed = |permitted: &Permitted<'_>| {
-        let is_unattended =
-            tool.permission == Permission::Unattended || toolbox.said().allowed.contains(name);
-        let arguments = permitted.edited.as_ref().unwrap_or(arguments);
-        !permitted.plan.is_sensitive && (is_unattended || stateful::is_harmless(tool, arguments))
-    };
-    if is_allowed(&permitted) {
+    let permitted = Permitted { plan: plan(call, tool, arguments, toolbox)?, edited: None };
+    let leave = Leave { call, tool, toolbox, arguments };
+    if leave.is_given(&permitted) {
         return Ok(permitted);
     }
     let _asking = toolbox.asking();
-    let mut rejected = None;
-    loop {
-        if is_allowed(&permitted) {
-            return Ok(permitted);
-        }
-        let request = PermissionRequest {
-            tool: name.clone(),
-            preview: permitted.plan.preview.clone(),
-            arguments: permitted.edited.as_ref().unwrap_or(arguments).clone(),
-            rejected: rejected.take(),
-        };
-        match line.permit(request) {
-            Some(Decision::Allow) => return Ok(permitted),
-            Some(Decision::AllowForTurn) => {
-                toolbox.said().allowed.insert(name.clone());
-                return Ok(permitted);
-            }
-            // What was changed is shown once more, as what it will do.
-            Some(Decision::Edit(edited)) => {
-                match fitting(&edited, tool).and_then(|()| plan(call, tool, &edited, toolbox)) {
-                    Ok(plan) => permitted = Permitted { plan, edited: Some(edited) },
-                    Err(reason) => rejected = Some((edited, reason)),
+    leave.asked(permitted, line)
+}
+
+/// The leave that a call needs.
+struct Leave<'a> {
+    call: &'a ToolCallRequest,
+    tool: &'a Tool,
+    toolbox: &'a Toolbox,
+    /// As the model wrote them.
+    arguments: &'a Map<String, Value>,
+}
+
+/// Arguments that the person wrote and that can't be taken, and why.
+type Rejected = (Map<String, Value>, String);
+
+impl<'a> Leave<'a> {
+    /// Returns whether nobody needs to be asked.
+    fn is_given(&self, permitted: &Permitted<'_>) -> bool {
+        let is_unattended = self.tool.permission == Permission::Unattended
+            || self.toolbox.said().allowed.contains(&self.tool.name);
+        let is_harmless = || stateful::is_harmless(self.tool, self.current(permitted));
+        !permitted.plan.is_sensitive && (is_unattended || is_harmless())
+    }
+
+    /// Returns the arguments that the call has by now.
+    fn current<'b>(&'b self, permitted: &'b Permitted<'_>) -> &'b Map<String, Value> {
+        permitted.edited.as_ref().unwrap_or(self.arguments)
+    }
+
+    /// Asks until the person decides.
+    fn asked(&self, mut permitted: Permitted<'a>, line: &Line) -> Result<Permitted<'a>, String> {
+        let mut rejected = None;
+        while !self.is_given(&permitted) {
+            match line.permit(self.request(&permitted, rejected.take())) {
+                Some(Decision::Allow) => break,
+                Some(Decision::AllowForTurn) => {
+                    self.toolbox.said().allowed.insert(self.tool.name.clone());
+                    break;
                 }
-            }
-            Some(Decision::Refuse { reason: Some(reason) }) => {
-                return Err(format!("The person refused the call of `{name}`, and says: {reason}"));
-            }
-            Some(Decision::Refuse { reason: None }) => {
-                return Err(format!("The person refused the call of `{name}`."));
-            }
-            Some(Decision::Interrupted) => return Err(INTERRUPTED.to_owned()),
-            None if line.is_cancelled() => return Err(INTERRUPTED.to_owned()),
-            None => {
-                let setting = format!(", or `conversation.tools.{name}.run = \"unattended\"`");
-                let is_enough = !permitted.plan.is_sensitive;
-                let advice = format!("`--yes`{}", if is_enough { &setting } else { "" });
-                line.notice(format!(
-                    "the call of `{name}` was refused: there is no terminal to ask on; {advice} allows it"
-                ));
-                return Err(format!(
-                    "The call of `{name}` was refused: it needs the person's leave, and there is no terminal to ask them on. They can allow it with {advice}."
-                ));
+                // What was changed is shown once more, as what it will do.
+                Some(Decision::Edit(edited)) => match self.planned_anew(edited) {
+                    Ok(anew) => permitted = anew,
+                    Err(reason) => rejected = Some(reason),
+                },
+                Some(Decision::Refuse { reason }) => return Err(self.refused(reason)),
+                Some(Decision::Interrupted) => return Err(INTERRUPTED.to_owned()),
+                None if line.is_cancelled() => return Err(INTERRUPTED.to_owned()),
+                None => return Err(self.nobody_to_ask(&permitted, line)),
             }
         }
+        Ok(permitted)
+    }
+
+    fn request(&self, permitted: &Permitted<'_>, rejected: Option<Rejected>) -> PermissionRequest {
+        PermissionRequest {
+            tool: self.tool.name.clone(),
+            preview: permitted.plan.preview.clone(),
+            arguments: self.current(permitted).clone(),
+            rejected,
+        }
+    }
+
+    fn planned_anew(&self, edited: Map<String, Value>) -> Result<Permitted<'a>, Rejected> {
+        let planned =
+            fitting(&edited, self.tool).and_then(|()| plan(self.call, self.tool, &edited, self.toolbox));
+        match planned {
+            Ok(plan) => Ok(Permitted { plan, edited: Some(edited) }),
+            Err(reason) => Err((edited, reason)),
+        }
+    }
+
+    fn refused(&self, reason: Option<String>) -> String {
+        let name = &self.tool.name;
+        match reason {
+            Some(reason) => format!("The person refused the call of `{name}`, and says: {reason}"),
+            None => format!("The person refused the call of `{name}`."),
+        }
+    }
+
+    /// Tells the person and the model that nobody can be asked.
+    fn nobody_to_ask(&self, permitted: &Permitted<'_>, line: &Line) -> String {
+        let name = &self.tool.name;
+        let setting = format!(", or `conversation.tools.{name}.run = \"unattended\"`");
+        let is_enough = !permitted.plan.is_sensitive;
+        let advice = format!("`--yes`{}", if is_enough { &setting } else { "" });
+        line.notice(format!(
+            "the call of `{name}` was refused: there is no terminal to ask on; {advice} allows it"
+        ));
+        format!(
+            "The call of `{name}` was refused: it needs the person's leave, and there is no terminal to ask them on. They can allow it with {advice}."
+        )
     }
 }
 

@@ -31,7 +31,7 @@ mod toolbox;
 
 pub use ask::{Decision, PermissionRequest, Preview, Question, Reply};
 pub use builtin::{
-    Builtin, Consent, FILE_MARK, Files, FilesError, Refresh, Refreshed, Refreshing,
+    Builtin, Consent, FileState, Files, FilesError, Refresh, Refreshed, Refreshing, marked_files,
     shell::serve as serve_shell,
 };
 pub use local::Command;

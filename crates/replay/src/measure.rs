@@ -2,7 +2,9 @@
 //!
 //! Bytes are those of the text a model is shown. A request was sent before each answer, with all that stands before the
 //! answer. What it has at its start that the request before it had too is read from the provider's prompt cache; the
-//! rest is written to it. Views only ever grow at their end, so one pass over the last view gives all requests.
+//! rest is written to it. Streams hold nothing that changes what was sent before it (`Superseded`, `Compaction`): those are
+//! decisions of the run, and readers leave them out. So views only grow at their end, and one pass over the last view
+//! gives all requests.
 
 use std::{
     borrow::Cow,

@@ -7,6 +7,7 @@ mod cold;
 mod contents;
 pub(crate) mod declarations;
 pub(crate) mod delivered;
+mod ended;
 mod explain;
 mod facts;
 pub(crate) mod keeper;
@@ -46,17 +47,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     warn_of_unknown_keys(context, &config);
     let tools = tools::choose(&query, context, &config, target.conversation())?;
     // Without a model there is no use in resolving or storing anything.
-    let model = match model::choose(&config) {
-        Err(failure) if query.explain => {
-            context.output.warn(&failure.message);
-            model::configured(&config)?
-        }
-        model => Some(model?),
-    };
-
-    if let Some(warning) = model.as_ref().and_then(|model| model.warning.as_deref()) {
-        context.output.warn(warning);
-    }
+    let model = choose_model(&query, context, &config)?;
     let persists = !query.explain && !context.global.no_persist;
     let scratch = if persists { None } else { Some(Scratch::new()?) };
     let store = target.store(context);
@@ -71,6 +62,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
         files,
         tools,
         stream: Stream::default(),
+        model: model.as_ref(),
         id: target.conversation().map(|conversation| conversation.id),
         budget: query.budget,
         compared: delivered::Compared::default(),
@@ -78,29 +70,43 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     if let Some(model) = &model {
         cold::supersede(&mut prepared, &target.stream(), model, &asked);
     }
+    if query.budget.is_some() && !query.explain {
+        asked.stream = prepared.beside(&target.stream());
+        budget::check(&asked, &prepared.batch)?;
+    }
     let mut recording = None;
     if persists {
-        if query.budget.is_some() {
-            asked.stream = prepared.beside(&target.stream());
-            budget::check(&asked)?;
-            // What was not stored yet could not be read.
-            asked.compared = delivered::Compared::default();
-        }
         let (stream, recorded) = record(context, target, prepared)?;
         context.remember_tools(recorded.writer.id(), asked.tools.chosen_on());
         (asked.stream, asked.id) = (stream, Some(recorded.writer.id()));
         recording = Some(recorded);
     } else {
         asked.stream = prepared.into_stream(target.into_stream())?;
-        if !query.explain {
-            budget::check(&asked)?;
-        }
     }
-    match model {
+    match &model {
         model if query.explain => explain::run(&asked, model.as_ref()),
-        Some(model) => answer::run(asked, &model, recording.as_mut()),
+        Some(model) => answer::run(asked, model, recording.as_mut()),
         None => unreachable!("a query that is sent has a model: `choose` gave one"),
     }
+}
+
+/// Chooses the model, and says what the person should know of it; `--explain` can do without.
+fn choose_model(
+    query: &Query,
+    context: &Context<'_>,
+    config: &Resolved,
+) -> Result<Option<model::Model>, Failure> {
+    let model = match model::choose(config) {
+        Err(failure) if query.explain => {
+            context.output.warn(&failure.message);
+            model::configured(config)?
+        }
+        model => Some(model?),
+    };
+    if let Some(warning) = model.as_ref().and_then(|model| model.warning.as_deref()) {
+        context.output.warn(warning);
+    }
+    Ok(model)
 }
 
 /// A conversation whose newest request is to be answered.
@@ -114,6 +120,8 @@ struct Asked<'a> {
     files: Arc<HashMap<Checksum, PathBuf>>,
     tools: Tools,
     stream: Stream,
+    /// The model that is asked, where one is known.
+    model: Option<&'a model::Model>,
     /// The conversation, where it has an id.
     id: Option<ConversationId>,
     /// About how many tokens a request may have.

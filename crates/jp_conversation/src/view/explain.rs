@@ -52,13 +52,25 @@ pub fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
 
-/// Says for each turn what a request of the thread carries.
+/// Returns a sum that ends at the largest number: sizes may be a stranger's.
+#[must_use]
+pub fn sum(values: impl IntoIterator<Item = u64>) -> u64 {
+    values.into_iter().fold(0, u64::saturating_add)
+}
+
+/// Says for each turn what a request of the thread carries, to a model that takes all of its answers back.
 #[must_use]
 pub fn explain(thread: &Thread<'_>) -> Vec<TurnRow> {
+    explain_for(thread, |_| true)
+}
+
+/// Says the same for a model that takes no more of its answers back than `takes_back` says.
+#[must_use]
+pub fn explain_for(thread: &Thread<'_>, takes_back: impl Fn(&AnswerPart<'_>) -> bool) -> Vec<TurnRow> {
     let newest = thread.messages.iter().map(Message::turn).max().unwrap_or_default();
     let mut turns: Vec<TurnRow> = Vec::new();
     for message in &thread.messages {
-        let mut blocks = message_rows(message);
+        let mut blocks = message_rows(message, &takes_back);
         if message.turn() == newest {
             blocks.iter_mut().for_each(mark_new);
         }
@@ -80,7 +92,7 @@ fn mark_new(row: &mut BlockRow) {
     };
 }
 
-fn message_rows(message: &Message<'_>) -> Vec<BlockRow> {
+fn message_rows(message: &Message<'_>, takes_back: impl Fn(&AnswerPart<'_>) -> bool) -> Vec<BlockRow> {
     match message {
         Message::User { request, deliveries, .. } => {
             let words = row("request", request.content.len() as u64);
@@ -94,7 +106,10 @@ fn message_rows(message: &Message<'_>) -> Vec<BlockRow> {
             missing.reason = "the request got no answer".into();
             vec![missing]
         }
-        Message::Assistant { parts, .. } => parts.iter().map(answer_row).collect(),
+        Message::Assistant { parts, .. } => {
+            let rows = parts.iter().map(|part| (answer_row(part), takes_back(part)));
+            rows.map(|(row, is_sent)| if is_sent { row } else { left_out(row) }).collect()
+        }
         Message::Tool { call, response: Some(response), deliveries, .. } => {
             let blocks = response.content.iter().enumerate();
             let rows = blocks.map(|(index, block)| result_row(block, deliveries.get(index)));
@@ -164,6 +179,12 @@ fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
     }
 }
 
+/// Says of a part of an answer that it is not sent.
+fn left_out(row: BlockRow) -> BlockRow {
+    let reason = "the provider does not take it back".into();
+    BlockRow { bytes: 0, tokens: 0, delivery: "left out", reason, ..row }
+}
+
 fn result_row(block: &StoredBlock, delivery: Option<&Delivery>) -> BlockRow {
     let bytes = shown_bytes(block);
     let row = match block {
@@ -185,7 +206,7 @@ fn resource_row(kind: &'static str, snapshot: &Snapshot, bytes: u64) -> BlockRow
     let tokens =
         match is_image && snapshot.content.stored().is_some_and(|blob| blob.encoding == Encoding::Binary) {
             true => IMAGE_TOKENS,
-            false => tokens(bytes + around as u64),
+            false => tokens(bytes.saturating_add(around as u64)),
         };
     BlockRow { uri: Some(snapshot.uri.clone()), tokens, ..row(kind, bytes) }
 }
@@ -238,6 +259,32 @@ mod tests {
         let row = &rows[0].blocks[0];
         assert_eq!((row.bytes, row.tokens, row.delivery), (shown, tokens(shown), "cut"));
         assert!(shown < 300);
+    }
+
+    #[test]
+    fn part_that_is_not_taken_back_costs_nothing() {
+        let [thought, words] = [crate::ChatResponse::reasoning("hm"), crate::ChatResponse::message("Yes.")];
+        let parts = vec![AnswerPart::Response(&thought), AnswerPart::Response(&words)];
+        let thread = Thread { messages: vec![Message::Assistant { turn: 1, parts }] };
+        let is_said = |part: &AnswerPart<'_>| *part == AnswerPart::Response(&words);
+        let rows = explain_for(&thread, is_said);
+        let row = |index: usize| {
+            let BlockRow { kind, bytes, tokens, delivery, reason, .. } = &rows[0].blocks[index];
+            (*kind, *bytes, *tokens, *delivery, &**reason)
+        };
+        assert_eq!(row(0), ("reasoning", 0, 0, "left out", "the provider does not take it back"));
+        assert_eq!(row(1), ("message", 4, 1, "full", "new in this turn"));
+    }
+
+    #[test]
+    fn sums_of_sizes_that_can_not_be_end_at_the_largest_number() {
+        let blob = jp_resource::BlobRef { size: u64::MAX, ..jp_resource::BlobRef::of(b"", Encoding::Utf8) };
+        let huge = || Snapshot::new("a:b", jp_resource::Payload::Stored(blob));
+        let request = ChatRequest { resources: vec![huge(), huge()], ..ChatRequest::new("go") };
+        let request = Cow::Borrowed(&request);
+        let thread = Thread { messages: vec![Message::User { turn: 1, request, deliveries: vec![] }] };
+        assert_eq!(explain(&thread)[0].blocks[2].bytes, u64::MAX);
+        assert_eq!(thread.cache_hints()[0].bytes, u64::MAX);
     }
 
     fn place(call: Option<(&str, &str)>) -> Place {

@@ -1,7 +1,7 @@
 use jp_resource::{Payload, ResourceContent, Snapshot};
 use jp_tool::StoredBlock;
 
-use super::{Message, Thread, cut::shown_bytes};
+use super::{Message, Thread, cut::shown_bytes, sum};
 
 /// The end of what was sent between two answers: a place where a provider's prompt cache is worth an entry.
 ///
@@ -38,7 +38,7 @@ impl Thread<'_> {
                 continue;
             };
             match hints.last_mut().filter(|_| !follows_answer) {
-                Some(hint) => *hint = CacheHint { message: index, bytes: hint.bytes + bytes },
+                Some(hint) => *hint = CacheHint { message: index, bytes: hint.bytes.saturating_add(bytes) },
                 None => hints.push(CacheHint { message: index, bytes }),
             }
             follows_answer = false;
@@ -51,9 +51,10 @@ impl Thread<'_> {
 /// Returns how many bytes of resources and results a message carries; `None` for one of the model.
 fn sent_bytes(message: &Message<'_>) -> Option<u64> {
     match message {
-        Message::User { request, .. } => Some(request.resources.iter().map(resource_bytes).sum()),
+        Message::User { request, .. } => Some(sum(request.resources.iter().map(resource_bytes))),
         Message::Tool { response, .. } => {
-            Some(response.as_ref().map_or(0, |response| response.content.iter().map(shown_bytes).sum()))
+            let blocks = response.iter().flat_map(|response| &response.content);
+            Some(sum(blocks.map(shown_bytes)))
         }
         Message::Assistant { .. } | Message::NoAnswer { .. } => None,
     }

@@ -72,8 +72,8 @@ fn sentence(notification: &Notification, place: Option<Place>) -> String {
             format!("{name} is again as it was {before}.")
         }
         Some(_) => {
-            let since = place.map_or_else(String::new, |place| format!(" since it {place}"));
-            format!("{name} has changed{since}. Its current content can be had with refresh_resource.")
+            let Some(place) = place else { return format!("{name} has changed at its source.") };
+            format!("{name} has changed since it {place}. What stands of it above is out of date.")
         }
     }
 }
@@ -220,7 +220,7 @@ mod tests {
         ---
         two
 
-        Note by jp: README.md (file:///w/README.md) has changed since it was attached in turn 1. Its current content can be had with refresh_resource.
+        Note by jp: README.md (file:///w/README.md) has changed since it was attached in turn 1. What stands of it above is out of date.
         ---
         three
 
@@ -252,7 +252,7 @@ mod tests {
         insta::assert_snapshot!(words(&kinds).join("\n---\n"), @"
         one
 
-        Note by jp: README.md (file:///w/README.md) has changed. Its current content can be had with refresh_resource.
+        Note by jp: README.md (file:///w/README.md) has changed at its source.
         ---
         two
 

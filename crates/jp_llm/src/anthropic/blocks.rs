@@ -133,22 +133,7 @@ impl<'a> Builder<'a> {
                 _ => blocks.push(Block::Text(Cow::Borrowed(text))),
             }
         }
-        blocks.extend(self.replayed(response));
-    }
-
-    fn replayed(&self, response: &'a ChatResponse) -> Option<Block<'a>> {
-        let value = |key: &str| response.metadata.get(key)?.as_str();
-        if value("model")? != self.label {
-            return None;
-        }
-        if let Some(data) = value(REDACTED_THINKING) {
-            return Some(Block::RedactedThinking(data));
-        }
-        let text = match &response.content {
-            ResponseContent::Reasoning(text) => text,
-            ResponseContent::Message(_) => "",
-        };
-        value(SIGNATURE).map(|signature| Block::Thinking { text, signature })
+        blocks.extend(replayed(response, self.label));
     }
 
     fn tool_use(&mut self, call: &'a ToolCallRequest) -> Block<'a> {
@@ -167,6 +152,27 @@ impl<'a> Builder<'a> {
             _ => self.messages.push(WireMessage { role, blocks: vec![block] }),
         }
     }
+}
+
+/// Returns whether a part of an answer that is reasoning goes back to the model `label`.
+pub(crate) fn sends_back(response: &ChatResponse, label: &str) -> bool {
+    replayed(response, label).is_some()
+}
+
+/// Returns the reasoning that came with a part of an answer, if this is the model that made it.
+fn replayed<'a>(response: &'a ChatResponse, label: &str) -> Option<Block<'a>> {
+    let value = |key: &str| response.metadata.get(key)?.as_str();
+    if value("model")? != label {
+        return None;
+    }
+    if let Some(data) = value(REDACTED_THINKING) {
+        return Some(Block::RedactedThinking(data));
+    }
+    let text = match &response.content {
+        ResponseContent::Reasoning(text) => text,
+        ResponseContent::Message(_) => "",
+    };
+    value(SIGNATURE).map(|signature| Block::Thinking { text, signature })
 }
 
 /// The ids of calls, as the API wants them: of letters, digits, `_` and `-`, none twice.

@@ -379,7 +379,7 @@ impl Encoder<'_> {
         for part in parts {
             match *part {
                 AnswerPart::Response(response) => {
-                    assistant.reasoning_details.extend(self.reasoning_details(response));
+                    assistant.reasoning_details.extend(reasoning_details(self.dialect, response, self.label));
                     if let ResponseContent::Message(text) = &response.content {
                         assistant.content.push_str(text);
                     }
@@ -390,14 +390,19 @@ impl Encoder<'_> {
         let is_empty = assistant.content.is_empty() && assistant.tool_calls.is_empty();
         Ok((!is_empty).then_some(assistant))
     }
+}
 
-    /// Returns the reasoning that came with a part of an answer, if this is the model that made it.
-    fn reasoning_details<'a>(&self, response: &'a ChatResponse) -> &'a [Value] {
-        let is_replayed =
-            self.dialect == Dialect::OpenRouter && response.metadata.get("model") == Some(&self.label.into());
-        let details = response.metadata.get(REASONING_DETAILS).filter(|_| is_replayed);
-        details.and_then(Value::as_array).map_or(&[], Vec::as_slice)
-    }
+/// Returns whether a part of an answer that is reasoning goes back to the model `label`.
+pub(crate) fn sends_back(dialect: Dialect, response: &ChatResponse, label: &str) -> bool {
+    !reasoning_details(dialect, response, label).is_empty()
+}
+
+/// Returns the reasoning that came with a part of an answer, if this is the model that made it.
+fn reasoning_details<'a>(dialect: Dialect, response: &'a ChatResponse, label: &str) -> &'a [Value] {
+    let is_own = response.metadata.get("model").is_some_and(|model| model == label);
+    let is_replayed = dialect == Dialect::OpenRouter && is_own;
+    let details = response.metadata.get(REASONING_DETAILS).filter(|_| is_replayed);
+    details.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 fn wire_call(call: &ToolCallRequest) -> Result<Call, Error> {

@@ -274,7 +274,7 @@ impl Encoder<'_> {
             match *part {
                 AnswerPart::Response(response) => match &response.content {
                     ResponseContent::Message(text) => content.push_str(text),
-                    ResponseContent::Reasoning(text) if self.is_of_this_model(response) => {
+                    ResponseContent::Reasoning(text) if sends_back(response, self.label) => {
                         thinking.push_str(text);
                     }
                     ResponseContent::Reasoning(_) => {}
@@ -285,10 +285,11 @@ impl Encoder<'_> {
         let is_empty = content.is_empty() && tool_calls.is_empty();
         (!is_empty).then_some(Assistant { role: "assistant", content, thinking, tool_calls })
     }
+}
 
-    fn is_of_this_model(&self, response: &ChatResponse) -> bool {
-        response.metadata.get("model") == Some(&self.label.into())
-    }
+/// Returns whether a part of an answer that is reasoning goes back to the model `label`.
+pub(crate) fn sends_back(response: &ChatResponse, label: &str) -> bool {
+    response.metadata.get("model").is_some_and(|model| model == label)
 }
 
 impl Images {

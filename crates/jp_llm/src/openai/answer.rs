@@ -80,6 +80,11 @@ pub(super) fn items<'a>(parts: &[AnswerPart<'a>], label: &str) -> Result<Vec<Ite
     Ok(items)
 }
 
+/// Returns whether a part of an answer that is reasoning goes back to the model `label`.
+pub(crate) fn sends_back(response: &ChatResponse, label: &str) -> bool {
+    response_item(response, label, false).is_some()
+}
+
 fn response_item<'a>(response: &'a ChatResponse, label: &str, has_left_out: bool) -> Option<Item<'a>> {
     let is_own = response.metadata.get("model").is_some_and(|model| model == label);
     let metadata = is_own.then_some(&response.metadata);

@@ -15,7 +15,12 @@ impl Blobs {
     ///
     /// Never allocates more than the recorded size, and not that if the file can't hold it.
     pub fn read(&self, blob: &BlobRef) -> Result<Vec<u8>, BlobError> {
-        Reading::new(self, blob.checksum).with_file(|reading, file, stated| {
+        self.read_opened(self.open_blob(&blob.checksum), blob)
+    }
+
+    /// Reads and verifies a blob in a file that need not have its name yet.
+    pub(super) fn read_opened(&self, file: io::Result<File>, blob: &BlobRef) -> Result<Vec<u8>, BlobError> {
+        Reading::new(self, blob.checksum).with_file(file, |reading, file, stated| {
             if stated != blob.size as u32 {
                 return Err(reading.damaged(Damage::Size { found: stated, expected: blob.size }));
             }
@@ -32,7 +37,7 @@ impl Blobs {
     ///
     /// Content of more than `cap` bytes is refused unread.
     pub fn verify(&self, checksum: &Checksum, cap: u64) -> Result<u64, BlobError> {
-        Reading::new(self, *checksum).with_file(|reading, file, stated| {
+        Reading::new(self, *checksum).with_file(self.open_blob(checksum), |reading, file, stated| {
             let size = u64::from(stated);
             if size > cap {
                 let path = reading.path();
@@ -65,10 +70,10 @@ impl<'b> Reading<'b> {
     /// Reads the compressed file and passes it on with the size it states. Reuses the thread's buffer.
     fn with_file<T>(
         &self,
+        file: io::Result<File>,
         read: impl FnOnce(&Self, &[u8], u32) -> Result<T, BlobError>,
     ) -> Result<T, BlobError> {
         FILE.with_borrow_mut(|buffer| {
-            let file = self.blobs.open_blob(&self.checksum);
             file.and_then(|file| read_file(file, buffer)).map_err(|error| self.failed(error))?;
             let result = match buffer.last_chunk() {
                 Some(last) => read(self, buffer, gzip::stated_size(*last)),

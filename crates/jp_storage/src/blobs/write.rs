@@ -102,6 +102,14 @@ impl Batch {
         Ok(kept)
     }
 
+    /// Reads and verifies content that the batch was given or that its store has, before it is committed.
+    pub fn read_content(&self, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
+        let entry = self.state().entries.get(&blob.checksum).copied();
+        let Some(Entry::Staged(number)) = entry else { return self.blobs.read_content(blob) };
+        let file = self.directory()?.open_file(&self.temporary_name(&blob.checksum, number));
+        Ok(ResourceContent::from_blob(blob, self.blobs.read_opened(file, blob)?)?)
+    }
+
     /// Makes everything durable and gives it its names, for an event to name it.
     ///
     /// One sync of the file system brings the content to disk before it has a name. The names are durable
@@ -385,6 +393,23 @@ mod tests {
     }
 
     const HOUR: Duration = Duration::from_secs(3600);
+
+    #[test]
+    fn content_is_read_before_it_is_committed() {
+        let store = Store::new();
+        let (stored, _) = store.add(b"stored");
+        let batch = store.blobs.batch();
+        let staged = batch.put(b"staged", Encoding::Utf8).unwrap();
+        assert!(matches!(store.blobs.read(&staged), Err(BlobError::Missing { .. })));
+        assert_eq!(batch.read_content(&staged).unwrap(), ResourceContent::Text("staged".into()));
+        assert_eq!(batch.read_content(&stored).unwrap(), ResourceContent::Blob(b"stored".into()));
+        let other = BlobRef::of(b"nowhere", Encoding::Utf8);
+        assert!(matches!(batch.read_content(&other), Err(BlobError::Missing { .. })));
+        let longer = BlobRef { size: 7, ..staged };
+        assert!(matches!(batch.read_content(&longer), Err(BlobError::Corrupt { .. })));
+        batch.commit().unwrap();
+        assert_eq!(store.blobs.read(&staged).unwrap(), b"staged");
+    }
 
     #[test]
     fn committed_content_is_read_back() {

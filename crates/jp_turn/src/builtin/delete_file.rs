@@ -1,14 +1,13 @@
 //! `delete_file`: a file, or a directory that is empty.
 
 use jp_resource::Checksum;
-use jp_tool::ContentBlock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
     Builtin, counted,
-    files::{Content, Found, LastLink, Spot, is_sensitive},
-    offered, parsed, planned,
+    files::{Content, Found, LastLink, Spot, gone_mark, is_sensitive},
+    marked, offered, parsed, planned,
 };
 use crate::{Preview, Tool, Toolbox, call::Plan};
 
@@ -50,7 +49,7 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
         }
         spot.remove()?;
         seen.forget(&path);
-        Ok(vec![ContentBlock::text(format!("Deleted {path}."))])
+        Ok(vec![marked(format!("Deleted {path}."), gone_mark(&path))])
     }))
 }
 

@@ -30,10 +30,10 @@ use jp_resource::{
 use jp_tool::ContentBlock;
 
 use self::find::Finding;
-pub use self::seen::FILE_MARK;
+pub use self::seen::{FileState, marked_files};
 pub(super) use self::{
     find::LastLink,
-    seen::{Seen, mark},
+    seen::{Seen, gone_mark, mark, moved_mark},
     spot::{Content, Found, MAX_BYTES, Spot, open, shown, special},
     walk::{Entry, Walk},
 };

@@ -1,14 +1,13 @@
 //! `move_file`: a file to where nothing is.
 
 use jp_resource::Checksum;
-use jp_tool::ContentBlock;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{
     Builtin,
-    files::{Content, Found, LastLink, is_sensitive},
-    offered, parsed, planned, told,
+    files::{Content, Found, LastLink, gone_mark, is_sensitive, moved_mark},
+    marked, offered, parsed, planned,
 };
 use crate::{Preview, Tool, Toolbox, call::Plan};
 
@@ -59,13 +58,13 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
         }
         spot.move_to(&target)?;
         let was_seen = seen.forget(&path);
-        let done = format!("Moved {path} to {to}.");
-        Ok(vec![match was_seen {
+        let mark = match was_seen {
             Some(checksum) => {
                 seen.saw(to.clone(), checksum);
-                told(done, &to, checksum)
+                moved_mark(&path, &to, checksum)
             }
-            None => ContentBlock::text(done),
-        }])
+            None => gone_mark(&path),
+        };
+        Ok(vec![marked(format!("Moved {path} to {to}."), mark)])
     }))
 }

@@ -21,14 +21,16 @@ use crate::{
 ///
 /// A toolbox has it of whoever knows what was declared, and whose word it takes to reach there.
 pub trait Refresh: fmt::Debug + Send + Sync {
-    /// Finds out what a new snapshot of the resource of that URI takes; reads nothing of it yet.
+    /// Finds out what a new snapshot of a resource takes, named by its URI, its path or its name; reads nothing of it yet.
     ///
     /// Refuses what the conversation does not hold, and what can't be read again. The error is a sentence for the model.
-    fn plan(&self, uri: &str) -> Result<Refreshing<'_>, String>;
+    fn plan(&self, name: &str) -> Result<Refreshing<'_>, String>;
 }
 
 /// What a new snapshot takes.
 pub struct Refreshing<'a> {
+    /// What is meant, by the URI that the conversation has for it.
+    pub uri: String,
     /// What is reached for, for the person who is asked: a file's name, a URL, a command line.
     pub from: String,
     /// Whether they are asked.
@@ -53,7 +55,7 @@ pub enum Consent {
 /// A new snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refreshed {
-    /// The resource, under the URI that was asked for.
+    /// The resource, under the URI that the conversation has for it.
     pub resource: Resource,
     /// What the person should know, as fragments.
     pub notices: Vec<String>,
@@ -61,8 +63,12 @@ pub struct Refreshed {
 
 impl fmt::Debug for Refreshing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { from, consent, .. } = self;
-        f.debug_struct("Refreshing").field("from", from).field("consent", consent).finish_non_exhaustive()
+        let Self { uri, from, consent, .. } = self;
+        f.debug_struct("Refreshing")
+            .field("uri", uri)
+            .field("from", from)
+            .field("consent", consent)
+            .finish_non_exhaustive()
     }
 }
 
@@ -75,7 +81,7 @@ pub(super) fn tool() -> Tool {
     let parameters = json!({
         "type": "object",
         "properties": {
-            "uri": {"type": "string", "description": "The URI of the attached resource, as the conversation names it."},
+            "uri": {"type": "string", "description": "The URI of the attached resource, as the conversation names it, or a file's path relative to the workspace root."},
         },
         "required": ["uri"],
         "additionalProperties": false,
@@ -87,7 +93,7 @@ pub(super) fn tool() -> Tool {
 pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
     let Arguments { uri } = parsed(arguments)?;
     let refresh = toolbox.refresh.as_deref().ok_or("Nothing is attached that could be refreshed.")?;
-    let Refreshing { from, consent, take } = refresh.plan(&uri)?;
+    let Refreshing { uri, from, consent, take } = refresh.plan(&uri)?;
     let files = &toolbox.files;
     let is_secret =
         files.path_of(uri::split_fragment(&uri).0).is_some_and(|path| is_sensitive(path.as_ref()));

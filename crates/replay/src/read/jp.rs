@@ -21,6 +21,8 @@ use crate::{
 const READ_FILE: &str = "fs_read_file";
 const FENCED: &str = "fenced read";
 const RESOURCE: &str = "resource";
+const SUPERSEDED: &str = "replacement that the run decided on";
+const COMPACTION: &str = "compaction of the run";
 const MISSING: &str = "content that is in no store beside the conversation, counted by its size";
 
 /// Reads an events file, and its content from the store beside it.
@@ -31,7 +33,7 @@ pub(super) fn read(path: &Path) -> Result<Conversation, Error> {
         open: HashMap::new(),
         conversation: Conversation { warnings, ..Conversation::default() },
     };
-    let events = stream.events().iter().cloned().map(|event| reading.event(event)).collect();
+    let events = stream.events().iter().cloned().filter_map(|event| reading.event(event)).collect();
     let mut conversation = reading.conversation;
     conversation.streams.push(Stream::from_events(events));
     Ok(conversation)
@@ -51,8 +53,17 @@ struct Reading {
 }
 
 impl Reading {
-    fn event(&mut self, mut event: Event) -> Event {
+    /// Reads an event; there is none for what the run decided about delivery, as that is what is measured.
+    fn event(&mut self, mut event: Event) -> Option<Event> {
         match &mut event.kind {
+            EventKind::Superseded(_) => {
+                self.conversation.count_skipped(SUPERSEDED);
+                return None;
+            }
+            EventKind::Compaction(_) => {
+                self.conversation.count_skipped(COMPACTION);
+                return None;
+            }
             EventKind::ChatRequest(request) => {
                 self.open.clear();
                 request.resources.iter_mut().for_each(|resource| self.load_snapshot(resource));
@@ -67,7 +78,7 @@ impl Reading {
             }
             _ => {}
         }
-        event
+        Some(event)
     }
 
     fn block(&mut self, call: Option<&ToolCallRequest>, mut block: StoredBlock) -> StoredBlock {
@@ -181,6 +192,22 @@ mod tests {
         );
         assert_eq!(conversation.recorded_bytes, 30);
         assert_eq!(conversation.recovered[FENCED], Recovered { resources: 1, bytes: 4 });
+    }
+
+    #[test]
+    fn what_the_run_decided_about_delivery_is_left_out_and_counted() {
+        let with = |kind: &str, fields: serde_json::Value| {
+            let mut event = serde_json::json!({"timestamp": "2026-11-21T12:00:00Z", "type": kind});
+            event.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+            event
+        };
+        let request = with("chat_request", serde_json::json!({"content": "go"}));
+        let superseded = with("superseded", serde_json::json!({"dropped": []}));
+        let compaction = with("compaction", serde_json::json!({"keep_last": 1, "strip": ["tools"]}));
+        let events = serde_json::json!([request, superseded, compaction, request]);
+        let conversation = read_text(&events.to_string());
+        assert_eq!(outline(&conversation.streams[0]), [r#"user "go""#, r#"user "go""#]);
+        assert_eq!((conversation.skipped[SUPERSEDED], conversation.skipped[COMPACTION]), (1, 1));
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use jp_conversation::{
     ResponseContent,
-    view::{self, AnswerPart, Delivery, Message},
+    view::{self, AnswerPart, Delivery, Message, Thread},
 };
-use jp_llm::attached_text;
+use jp_llm::{ERROR_LINE, attached_text};
 use jp_resource::{Payload, ResourceContent, Snapshot};
 use jp_storage::Store;
 use jp_tool::StoredBlock;
@@ -15,7 +15,10 @@ use serde_json::json;
 
 use super::print::{parse_range, payload_text};
 use crate::{
-    cmd::query::delivered,
+    cmd::query::{
+        delivered,
+        model::{self, Model},
+    },
     error::{Code, Failure},
     size,
     workspace::Context,
@@ -26,6 +29,9 @@ use crate::{
 struct Sent {
     role: &'static str,
     turn: usize,
+    /// Of the result of a tool.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_error: bool,
     blocks: Vec<Block>,
 }
 
@@ -66,7 +72,10 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) 
     let all = conversation.stream.turns().len();
     let wanted = turns.map_or(Ok(0..=all), |text| parse_range(text, all))?;
     let config = context.config(Some(&conversation), &[])?;
-    let thread = delivered::stored(&conversation.stream, &config.config, found.store.blobs());
+    let mut thread = delivered::stored(&conversation.stream, &config.config, found.store.blobs());
+    if let Some(model) = model::configured(&config).ok().flatten() {
+        leave_out(&mut thread, &model);
+    }
     let wanted = thread.messages.iter().filter(|message| wanted.contains(&message.turn()));
     let output = context.output;
     if output.is_json() {
@@ -80,6 +89,17 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) 
         }
     }
     Ok(Code::Done)
+}
+
+/// Leaves out what the model does not get back of its answers, and answers of which nothing is left.
+fn leave_out(thread: &mut Thread<'_>, model: &Model) {
+    thread.messages.retain_mut(|message| match message {
+        Message::Assistant { parts, .. } => {
+            parts.retain(|part| model.takes_back(part));
+            !parts.is_empty()
+        }
+        _ => true,
+    });
 }
 
 fn sent(message: &Message<'_>, store: &Store) -> Result<Sent, Failure> {
@@ -113,7 +133,8 @@ fn sent(message: &Message<'_>, store: &Store) -> Result<Sent, Failure> {
             ("tool", blocks)
         }
     };
-    Ok(Sent { role, turn: message.turn(), blocks })
+    let is_error = matches!(message, Message::Tool { response: Some(response), .. } if response.is_error);
+    Ok(Sent { role, turn: message.turn(), is_error, blocks })
 }
 
 fn part(part: &AnswerPart<'_>) -> Result<Block, Failure> {
@@ -200,19 +221,22 @@ fn binary(mime_type: Option<&str>, bytes: u64) -> Content {
 
 /// Renders a message under a heading, a blank line before each block.
 fn text(message: &Sent) -> String {
-    let Sent { role, turn, blocks } = message;
+    let Sent { role, turn, is_error, blocks } = message;
     let mut text = format!("## Turn {turn}, {role}\n");
-    for block in blocks {
+    for (index, block) in blocks.iter().enumerate() {
         if let Some(tool) = &block.tool {
             let what = if block.kind == "tool_call" { "call" } else { "result" };
             text += &format!("\n### {what} of {tool}\n");
         }
+        let lead = if *is_error && index == 0 { ERROR_LINE } else { "" };
         match &block.content {
-            Content::Text { text: words } if words.is_empty() => {}
-            Content::Text { text: words } => text += &format!("\n{}\n", words.trim_end_matches('\n')),
+            Content::Text { text: words } if lead.is_empty() && words.is_empty() => {}
+            Content::Text { text: words } => {
+                text += &format!("\n{}\n", format!("{lead}{words}").trim_end_matches('\n'));
+            }
             Content::Binary { mime_type, bytes } => {
                 let uri = block.uri.as_ref().map_or_else(String::new, |uri| format!("{uri}, "));
-                text += &format!("\n[{uri}{mime_type}, {}]\n", size::bytes(*bytes));
+                text += &format!("\n{lead}[{uri}{mime_type}, {}]\n", size::bytes(*bytes));
             }
         }
     }

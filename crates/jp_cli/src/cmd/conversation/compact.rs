@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::{
     args,
     cmd::query::{
-        budget, delivered, locking,
+        budget, delivered, locking, model,
         summary::{self, Summary},
     },
     error::{Code, Failure},
@@ -104,7 +104,9 @@ impl Target<'_> {
     /// Returns about how many tokens the next request has without its words.
     fn tokens(&self, stream: &Stream) -> u64 {
         let blobs = self.found.store.blobs();
-        budget::tokens(&view::explain(&delivered::stored(stream, &self.config.config, blobs)))
+        let thread = delivered::stored(stream, &self.config.config, blobs);
+        let model = model::configured(&self.config).ok().flatten();
+        budget::tokens(&budget::rows(&thread, model.as_ref()))
     }
 
     /// Says that there is nothing to do.

@@ -1,6 +1,6 @@
 //! What to do about what can't be attached.
 
-use jp_attachment::{AttachError, CommandError, HttpError};
+use jp_attachment::{AttachError, BearError, CommandError, HttpError, McpError};
 
 use crate::{
     error::{Code, Failure},
@@ -47,6 +47,15 @@ pub(super) fn failure(error: AttachError) -> Failure {
         }
         AttachError::Command { source: CommandError::Timeout { .. }, .. } => {
             vec![raise("timeout_secs", "600")]
+        }
+        AttachError::Mcp { source: McpError::NoClient, .. } => {
+            vec!["attach what the server has now as a file, or pipe it in with `--attach -`.".to_owned()]
+        }
+        AttachError::Bear {
+            source: BearError::NotSupported | BearError::NoHome | BearError::NoDatabase(_),
+            ..
+        } => {
+            vec!["attach the text of the note as a file, or pipe it in with `--attach -`.".to_owned()]
         }
         _ => Vec::new(),
     };

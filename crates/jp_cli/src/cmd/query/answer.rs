@@ -2,19 +2,20 @@
 
 use std::{borrow::Cow, collections::HashSet, error::Error, io::Write as _, sync::Arc};
 
-use jp_conversation::{Event, EventKind, ResponseContent, Stream, Usage, view};
+use jp_conversation::{Event, EventKind, view};
 use jp_llm::{Body, Client, Format, Note, Request, Tool, anthropic, models::Facts};
 use jp_resource::Checksum;
 use jp_storage::{Pending, Writer};
 use jp_turn::{Decision, Delta, Host, Outcome, PermissionRequest, Schema, Turn, TurnEvent};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::{Asked, Recording, budget, contents, facts, model::Model, prompt, refused, schema, tools};
+use super::{
+    Asked, Recording, budget, contents, ended::Ended, facts, model::Model, prompt, refused, schema, tools,
+};
 use crate::{
-    cmd::resource::{Attached, describe},
     error::{Code, Failure},
-    output::{Output, table},
+    output::Output,
     size,
     workspace::Context,
 };
@@ -30,29 +31,15 @@ pub(super) fn run(
     let toolbox = Arc::new(tools::toolbox(&asked)?);
     let tools = toolbox.offered();
     let interrupt = asked.context.interrupt();
-    let pending = recording.as_mut().map(|recording| std::mem::take(&mut recording.pending));
-    let prepared = beside(pending.unwrap_or_default(), || prepare(&asked, model, &tools, &runtime));
-    let prepared = prepared.and_then(|prepared| interrupt.check().map(|()| prepared));
-    let (facts, body, notes) = prepared.map_err(|failure| match failure.code {
+    let first = first_request(&asked, model, &tools, &runtime, recording.as_deref_mut());
+    let (facts, body, notes) = first.map_err(|failure| match failure.code {
         Code::Interrupted => kept_message(failure, recording.is_some()),
         _ => failure,
     })?;
 
     let writer = recording.map(|recording| &mut recording.writer);
     let id = writer.as_ref().map(|writer| writer.id().to_string());
-    let mut keeper = Keeper {
-        asked,
-        model,
-        facts,
-        tools,
-        prepared: Some(body),
-        noted: HashSet::new(),
-        writer,
-        kept: Vec::new(),
-        failure: None,
-        is_shown: false,
-        is_reasoning: false,
-    };
+    let mut keeper = Keeper::new(asked, model, facts, tools, body, writer);
     keeper.note(&notes);
     let outcome = runtime.block_on(async {
         let client = Client::new(model.endpoint.clone())?;
@@ -70,8 +57,23 @@ pub(super) fn run(
     if let Some(failure) = keeper.failure.take() {
         return Err(failure);
     }
-    let kept = std::mem::take(&mut keeper.kept);
-    finish(&keeper.asked, model, id.as_deref(), &kept, schema.as_ref(), outcome)
+    let Keeper { asked, kept, saved, .. } = &keeper;
+    let ended = Ended { asked, model, id: id.as_deref(), kept, saved_tokens: *saved };
+    finish(&ended, schema.as_ref(), outcome)
+}
+
+/// Prepares the first request of the turn while the disk takes what was written.
+fn first_request(
+    asked: &Asked<'_>,
+    model: &Model,
+    tools: &[Tool],
+    runtime: &tokio::runtime::Runtime,
+    recording: Option<&mut Recording>,
+) -> Result<(Facts, Body, Vec<Note>), Failure> {
+    let pending = recording.map(|recording| std::mem::take(&mut recording.pending));
+    let prepared = beside(pending.unwrap_or_default(), || prepare(asked, model, tools, runtime))?;
+    asked.context.interrupt().check()?;
+    Ok(prepared)
 }
 
 /// Finds out what the model takes and writes the request.
@@ -89,7 +91,7 @@ pub(super) fn prepare(
         }
     })?;
     if let Some(limit) = facts.context_tokens {
-        warn_of_length(asked.context, budget::tokens(&view::explain(thread)), limit);
+        warn_of_length(asked.context, budget::tokens(&asked.rows(thread)), limit);
     }
     let (body, notes) = encode(asked, thread, tools, Some(model), facts)?;
     Ok((facts, body, notes))
@@ -187,6 +189,10 @@ struct Keeper<'a> {
     writer: Option<&'a mut Writer>,
     /// What the model said in this turn, and what it cost.
     kept: Vec<EventKind>,
+    /// About how many tokens delivery saved in the requests that were answered.
+    saved: u64,
+    /// Whether a request has no answer yet.
+    is_asking: bool,
     /// The first thing that went wrong here; the answer is received to its end all the same.
     failure: Option<Failure>,
     /// Whether a line of the answer is open.
@@ -230,6 +236,7 @@ impl Host for Keeper<'_> {
             // What could not be stored is not built upon.
             return Err(failure.message.clone().into());
         }
+        self.is_asking = true;
         if let Some(body) = self.prepared.take_if(|_| aside.is_empty()) {
             return Ok(body);
         }
@@ -260,7 +267,32 @@ impl Host for Keeper<'_> {
     }
 }
 
-impl Keeper<'_> {
+impl<'a> Keeper<'a> {
+    fn new(
+        asked: Asked<'a>,
+        model: &'a Model,
+        facts: Facts,
+        tools: Vec<Tool>,
+        prepared: Body,
+        writer: Option<&'a mut Writer>,
+    ) -> Self {
+        Self {
+            asked,
+            model,
+            facts,
+            tools,
+            prepared: Some(prepared),
+            noted: HashSet::new(),
+            writer,
+            kept: Vec::new(),
+            saved: 0,
+            is_asking: false,
+            failure: None,
+            is_shown: false,
+            is_reasoning: false,
+        }
+    }
+
     /// Tells of what the model is not shown of the newest turn, once.
     fn note(&mut self, notes: &[Note]) {
         let newest = super::newest_request(&self.asked.stream).map_or(0, |(turn, _)| turn);
@@ -333,6 +365,11 @@ impl Keeper<'_> {
 
     fn record(&mut self, kinds: Vec<EventKind>) -> Result<(), Failure> {
         let is_the_models = |kind: &&EventKind| !matches!(kind, EventKind::ToolCallResponse(_));
+        if self.is_asking && kinds.iter().any(|kind| is_the_models(&kind)) {
+            // The conversation is still what was sent.
+            self.saved = self.saved.saturating_add(budget::saved_tokens(&self.asked, &self.asked.stream));
+            self.is_asking = false;
+        }
         self.kept.extend(kinds.iter().filter(is_the_models).cloned());
         let now = self.asked.context.now();
         let mut events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
@@ -371,65 +408,64 @@ fn answer_with<T>(reply: oneshot::Sender<T>, answer: Option<T>) {
     }
 }
 
-fn finish(
-    asked: &Asked<'_>,
-    model: &Model,
-    id: Option<&str>,
-    kept: &[EventKind],
-    schema: Option<&Schema>,
-    outcome: Outcome,
-) -> Result<Code, Failure> {
-    let mut structured = None;
-    let output = asked.context.output;
-    let is_said = |kind: &EventKind| matches!(kind, EventKind::ChatResponse(_));
-    let has_answer = kept.iter().any(|kind| is_said(kind) || matches!(kind, EventKind::ToolCallRequest(_)));
-    let (code, failure) = match outcome {
-        Outcome::Done { .. } if !since_calls(kept).iter().any(is_said) => {
-            (Code::Failed, Some(Failure::new("the model's answer is empty")))
-        }
-        Outcome::Done { .. } => match schema.map(|schema| read_structured(schema, kept)).transpose() {
-            Ok(value) => {
-                structured = value;
-                (Code::Done, None)
-            }
-            Err(failure) => (Code::Failed, Some(failure)),
-        },
-        Outcome::Interrupted => (Code::Interrupted, Some(Failure::interrupted())),
-        Outcome::Failed(error) => (Code::Failed, Some(refused::failure(&error, asked, model))),
-        Outcome::Unprepared(error) => {
-            (Code::Failed, Some(Failure::new(format!("failed to put the next request together: {error}"))))
-        }
-        Outcome::Endless { rounds } => {
-            let failure =
-                Failure::new(format!("the model called tools {rounds} times in a row and was stopped"));
-            (Code::Failed, Some(failure.with_hint("`jp query` without words lets it go on.")))
-        }
-    };
-    let cut_off = incomplete(kept).filter(|_| failure.is_none());
-    if let Some(reason) = cut_off {
+fn finish(ended: &Ended<'_>, schema: Option<&Schema>, outcome: Outcome) -> Result<Code, Failure> {
+    let (code, answered) = judge(ended, schema, outcome);
+    let output = ended.asked.context.output;
+    if let (Ok(_), Some(reason)) = (&answered, ended.incomplete()) {
         output.warn(&format!("the answer is incomplete: {reason}"));
     }
-    if output.is_json() && failure.is_none() {
-        output.json(&document(asked, model, id, kept, structured))?;
+    if let (Ok(structured), true) = (&answered, output.is_json()) {
+        output.json(&ended.document(structured.as_ref()))?;
     }
-    if has_answer && !output.is_json() {
-        summarise(asked, kept);
+    if ended.has_answer() && !output.is_json() {
+        ended.summarise();
     }
-    let Some(mut failure) = failure else {
-        go_on(output, id);
-        return Ok(code);
+    match answered {
+        Ok(_) => {
+            go_on(output, ended.id);
+            Ok(code)
+        }
+        Err(failure) => Err(with_way_on(Failure { code, ..failure }, ended)),
+    }
+}
+
+/// Says how the turn ended: with what code, and with the document that was asked for, or why there is no answer.
+fn judge(
+    ended: &Ended<'_>,
+    schema: Option<&Schema>,
+    outcome: Outcome,
+) -> (Code, Result<Option<Value>, Failure>) {
+    let failure = match outcome {
+        Outcome::Done { .. } if !ended.has_last_words() => Failure::new("the model's answer is empty"),
+        Outcome::Done { .. } => match schema.map(|schema| read_structured(schema, ended)).transpose() {
+            Ok(structured) => return (Code::Done, Ok(structured)),
+            Err(failure) => failure,
+        },
+        Outcome::Interrupted => return (Code::Interrupted, Err(Failure::interrupted())),
+        Outcome::Failed(error) => refused::failure(&error, ended.asked, ended.model),
+        Outcome::Unprepared(error) => {
+            Failure::new(format!("failed to put the next request together: {error}"))
+        }
+        Outcome::Endless { rounds } => {
+            Failure::new(format!("the model called tools {rounds} times in a row and was stopped"))
+                .with_hint("`jp query` without words lets it go on.")
+        }
     };
-    failure.code = code;
-    Err(match (id.is_some() && has_answer, incomplete(kept)) {
-        (false, _) => kept_message(failure, id.is_some()),
-        (true, None) if !since_calls(kept).iter().any(is_said) => failure.with_hint(
+    (Code::Failed, Err(failure))
+}
+
+/// Says what is kept and how to go on from there.
+fn with_way_on(failure: Failure, ended: &Ended<'_>) -> Failure {
+    match (ended.id.is_some() && ended.has_answer(), ended.incomplete()) {
+        (false, _) => kept_message(failure, ended.id.is_some()),
+        (true, None) if !ended.has_last_words() => failure.with_hint(
             "what the tools returned is kept: `jp query` without words lets the model go on from there.",
         ),
         (true, None) => failure.with_hint("the answer is kept: `jp query \"…\"` goes on from there."),
         (true, Some(_)) => failure.with_hint(
             "what arrived of the answer is kept: `jp query \"Go on.\"` goes on from there, `jp query` without words asks again.",
         ),
-    })
+    }
 }
 
 /// Says that the message is not lost.
@@ -442,18 +478,10 @@ fn kept_message(failure: Failure, is_kept: bool) -> Failure {
 }
 
 /// Reads the answer as the document that was asked for.
-fn read_structured(schema: &Schema, kept: &[EventKind]) -> Result<Value, Failure> {
-    schema.check(&answer(kept)).map_err(|fault| match incomplete(kept) {
+fn read_structured(schema: &Schema, ended: &Ended<'_>) -> Result<Value, Failure> {
+    schema.check(&ended.answer()).map_err(|fault| match ended.incomplete() {
         Some(reason) if reason != fault => Failure::new(format!("the answer was cut off, {reason}: {fault}")),
         _ => Failure::new(fault),
-    })
-}
-
-/// Returns why the answer was cut off, if it was.
-fn incomplete(kept: &[EventKind]) -> Option<&str> {
-    kept.iter().find_map(|kind| match kind {
-        EventKind::ChatResponse(response) => response.incomplete.as_deref(),
-        _ => None,
     })
 }
 
@@ -463,150 +491,5 @@ fn go_on(output: &Output, id: Option<&str>) {
             "`jp query \"…\"` goes on with conversation {id}; `jp resource ls` shows what it holds."
         )),
         None => output.status("Nothing was stored."),
-    }
-}
-
-/// Says what the model was given and what it cost.
-fn summarise(asked: &Asked<'_>, kept: &[EventKind]) {
-    let output = asked.context.output;
-    output.status("");
-    attached_lines(asked, output);
-    if let Some(line) = usage_line(&usage(kept).unwrap_or_default(), saved_tokens(asked)) {
-        output.status(&line);
-    }
-}
-
-fn attached_lines(asked: &Asked<'_>, output: &Output) {
-    const SHOWN: usize = 10;
-    let Some((_, request)) = super::newest_request(&asked.stream) else { return };
-    let snapshots = &request.resources;
-    if snapshots.is_empty() {
-        return;
-    }
-    let bytes = snapshots.iter().map(|snapshot| snapshot.blob_ref().size).sum();
-    output.status(&format!("Attached {}, {}:", size::count(snapshots.len(), "resource"), size::bytes(bytes)));
-    let row = |snapshot: &jp_resource::Snapshot| {
-        vec![format!("  {}", snapshot.label()), size::bytes(snapshot.blob_ref().size), snapshot.uri.clone()]
-    };
-    let rows: Vec<_> = snapshots.iter().take(SHOWN).map(row).collect();
-    table(&rows).iter().for_each(|line| output.status(line));
-    if snapshots.len() > SHOWN {
-        output.status(&format!("  … and {} more", size::thousands((snapshots.len() - SHOWN) as u64)));
-    }
-}
-
-/// Returns what the model said after its last call of a tool.
-fn since_calls(kept: &[EventKind]) -> &[EventKind] {
-    let last = kept.iter().rposition(|kind| matches!(kind, EventKind::ToolCallRequest(_)));
-    &kept[last.map_or(0, |last| last + 1)..]
-}
-
-/// Returns what all requests of the turn cost.
-fn usage(kept: &[EventKind]) -> Option<Usage> {
-    let sum =
-        |left: Option<u64>, right: Option<u64>| left.map_or(right, |left| Some(left + right.unwrap_or(0)));
-    let usages = kept.iter().filter_map(|kind| match kind {
-        EventKind::Usage(usage) => Some(usage.clone()),
-        _ => None,
-    });
-    usages.reduce(|all, usage| Usage {
-        model: all.model,
-        input: sum(all.input, usage.input),
-        cached_read: sum(all.cached_read, usage.cached_read),
-        cached_write: sum(all.cached_write, usage.cached_write),
-        output: sum(all.output, usage.output),
-        reasoning: sum(all.reasoning, usage.reasoning),
-    })
-}
-
-/// Returns about how many tokens delivery saved in the last request.
-fn saved_tokens(asked: &Asked<'_>) -> u64 {
-    let Some(length) = view::last_request(&asked.stream) else { return 0 };
-    let sent = Stream::from_events(asked.stream.events()[..length].to_vec());
-    budget::saved_tokens(asked, &sent)
-}
-
-/// Writes the provider's own figures, as far as it gave any, and what was saved, if anything was.
-fn usage_line(usage: &Usage, saved: u64) -> Option<String> {
-    let figures = [
-        ("input", usage.input),
-        ("from cache", usage.cached_read),
-        ("output", usage.output),
-        ("of that reasoning", usage.reasoning),
-    ];
-    let figures =
-        figures.into_iter().filter_map(|(name, tokens)| Some(format!("{} {name}", size::thousands(tokens?))));
-    let saved = (saved > 0).then(|| format!("about {} not sent again", size::thousands(saved)));
-    let figures: Vec<_> = figures.chain(saved).collect();
-    (!figures.is_empty()).then(|| format!("Tokens: {}", figures.join(", ")))
-}
-
-/// Returns the words of the answer, reasoning and what came before the last call of a tool aside.
-fn answer(kept: &[EventKind]) -> String {
-    text(since_calls(kept), |content| match content {
-        ResponseContent::Message(text) => Some(text),
-        ResponseContent::Reasoning(_) => None,
-    })
-}
-
-fn text(kept: &[EventKind], is_wanted: fn(&ResponseContent) -> Option<&String>) -> String {
-    let texts = kept.iter().filter_map(|kind| match kind {
-        EventKind::ChatResponse(response) => is_wanted(&response.content),
-        _ => None,
-    });
-    texts.cloned().collect()
-}
-
-fn document(
-    asked: &Asked<'_>,
-    model: &Model,
-    id: Option<&str>,
-    kept: &[EventKind],
-    structured: Option<Value>,
-) -> Value {
-    let reasoning = text(kept, |content| match content {
-        ResponseContent::Reasoning(text) => Some(text),
-        ResponseContent::Message(_) => None,
-    });
-    let (turn, resources) =
-        super::newest_request(&asked.stream).map_or((0, Vec::new()), |(turn, request)| {
-            (turn, request.resources.iter().map(|snapshot| describe(&Attached { turn, snapshot })).collect())
-        });
-    let calls = kept.iter().filter(|kind| matches!(kind, EventKind::ToolCallRequest(_))).count();
-    let mut document = json!({
-        "conversation": id, "turn": turn, "model": model.label, "answer": answer(kept),
-        "reasoning": (!reasoning.is_empty()).then_some(reasoning),
-        "incomplete": incomplete(kept), "calls": tools::calls(&asked.stream, calls), "resources": resources, "usage": usage(kept),
-        "saved_tokens": saved_tokens(asked),
-    });
-    if let Some(structured) = structured {
-        document["structured"] = structured;
-    }
-    document
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn usage_is_one_line_of_the_figures_that_there_are() {
-        let usage = Usage {
-            input: Some(12_345),
-            cached_read: Some(40),
-            output: Some(7),
-            reasoning: Some(3),
-            ..Usage::default()
-        };
-        assert_eq!(
-            usage_line(&usage, 12_300).as_deref(),
-            Some(
-                "Tokens: 12,345 input, 40 from cache, 7 output, 3 of that reasoning, about 12,300 not sent again"
-            )
-        );
-        let output_alone = Usage { output: Some(7), ..Usage::default() };
-        assert_eq!(usage_line(&output_alone, 0).as_deref(), Some("Tokens: 7 output"));
-        assert_eq!(usage_line(&Usage::default(), 5).as_deref(), Some("Tokens: about 5 not sent again"));
-        assert_eq!(usage_line(&Usage::default(), 0), None);
     }
 }

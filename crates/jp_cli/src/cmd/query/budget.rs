@@ -5,9 +5,10 @@ use jp_conversation::{
     view::{self, NoTexts, Policy, Thread, TurnRow},
 };
 use jp_llm::Tool;
+use jp_storage::Batch;
 use serde::Serialize;
 
-use super::{Asked, refused, tools};
+use super::{Asked, model::Model, refused, tools};
 use crate::{
     error::{Code, Failure},
     size,
@@ -32,7 +33,24 @@ impl ToolRow {
 
 /// Returns about how many tokens the blocks of a request have.
 pub(crate) fn tokens(turns: &[TurnRow]) -> u64 {
-    turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens).sum()
+    view::sum(turns.iter().flat_map(|turn| &turn.blocks).map(|block| block.tokens))
+}
+
+/// Says what a request of the thread carries to a model; where none is known, all that the model said goes back.
+pub(crate) fn rows(thread: &Thread<'_>, model: Option<&Model>) -> Vec<TurnRow> {
+    view::explain_for(thread, |part| model.is_none_or(|model| model.takes_back(part)))
+}
+
+impl Asked<'_> {
+    /// Says what a request of the thread carries to the model that is asked.
+    pub(super) fn rows(&self, thread: &Thread<'_>) -> Vec<TurnRow> {
+        rows(thread, self.model)
+    }
+}
+
+/// Returns about how many tokens the offers of tools have.
+pub(super) fn tool_tokens(offered: &[ToolRow]) -> u64 {
+    view::sum(offered.iter().map(|tool| tool.tokens))
 }
 
 /// Returns about how many tokens the system prompt has.
@@ -44,16 +62,17 @@ pub(super) fn system_tokens(asked: &Asked<'_>) -> u64 {
 /// Returns about how many tokens fewer a request of the stream has than one with everything whole.
 pub(super) fn saved_tokens(asked: &Asked<'_>, stream: &Stream) -> u64 {
     let plain = view::delivered(stream, &Policy::plain(), &mut NoTexts);
-    tokens(&view::explain(&plain)).saturating_sub(tokens(&view::explain(&asked.thread(stream))))
+    tokens(&asked.rows(&plain)).saturating_sub(tokens(&asked.rows(&asked.thread(stream))))
 }
 
-/// Refuses the first request of a turn where it is beyond the budget, before anything of it is stored.
-pub(super) fn check(asked: &Asked<'_>) -> Result<(), Failure> {
+/// Refuses the first request of a turn where it is beyond the budget, before anything of it is stored; its new content
+/// is in the batch.
+pub(super) fn check(asked: &Asked<'_>, batch: &Batch) -> Result<(), Failure> {
     if asked.budget.is_none() {
         return Ok(());
     }
     let offered = tools::toolbox(asked)?.offered();
-    match over(asked, &asked.thread(&asked.stream), &offered)? {
+    match over(asked, &asked.thread_beside(&asked.stream, batch), &offered)? {
         None => Ok(()),
         Some(failure) => Err(failure
             .with_hint("nothing was sent or stored: the same command with a larger --budget sends it.")
@@ -69,13 +88,13 @@ pub(super) fn over(
 ) -> Result<Option<Failure>, serde_json::Error> {
     let Some(budget) = asked.budget else { return Ok(None) };
     let offered = offered.iter().map(ToolRow::of).collect::<Result<Vec<_>, _>>()?;
-    let offered: u64 = offered.iter().map(|tool| tool.tokens).sum();
-    let tokens = tokens(&view::explain(thread)) + offered + system_tokens(asked);
+    let parts = [tokens(&asked.rows(thread)), tool_tokens(&offered), system_tokens(asked)];
+    let tokens = view::sum(parts);
     if tokens <= budget {
         return Ok(None);
     }
     let [tokens, budget] = [tokens, budget].map(size::thousands);
-    let largest = refused::largest_lines(asked);
+    let largest = refused::largest_lines(asked, thread);
     let message = format!("the request has about {tokens} tokens, and the budget is {budget}{largest}");
     let failure = Failure { code: Code::Refused, ..Failure::new(message) };
     let has_history =

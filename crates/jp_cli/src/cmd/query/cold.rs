@@ -19,7 +19,8 @@ pub(super) fn supersede(prepared: &mut Prepared, stream: &Stream, model: &Model,
     {
         return;
     }
-    let dropped = view::superseded(&prepared.beside(stream), &policy, &mut asked.texts());
+    let dropped =
+        view::superseded(&prepared.beside(stream), &policy, &mut asked.texts_beside(&prepared.batch));
     if dropped.is_empty() {
         return;
     }

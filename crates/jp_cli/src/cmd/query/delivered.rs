@@ -1,6 +1,6 @@
 //! The view of the conversation that the model gets, by what the configuration says of delivery.
 
-use std::{cell::RefCell, collections::HashMap, fs, sync::Arc};
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use jp_config::{Config, SupersededPolicy as Configured};
 use jp_conversation::{
@@ -8,16 +8,22 @@ use jp_conversation::{
     view::{self, Policy, SupersededPolicy, Texts, Thread},
 };
 use jp_resource::{BlobRef, Checksum, ResourceContent};
-use jp_storage::Blobs;
+use jp_storage::{Batch, Blobs};
 
 use super::{Asked, contents};
 
 /// Texts that the view compared, by checksum: each request of a turn compares the same ones.
+///
+/// That a text could not be read is not remembered: what is not stored yet is there the next time.
 #[derive(Debug, Default)]
-pub(super) struct Compared(RefCell<HashMap<Checksum, Option<Arc<str>>>>);
+pub(super) struct Compared(RefCell<HashMap<Checksum, Arc<str>>>);
 
 /// Reads what the view compares.
-struct Reader<'a>(&'a Asked<'a>);
+struct Reader<'a> {
+    asked: &'a Asked<'a>,
+    /// Holds content of the stream that is not stored yet.
+    batch: Option<&'a Batch>,
+}
 
 impl Asked<'_> {
     /// Builds what the model gets of a stream of this conversation.
@@ -25,27 +31,35 @@ impl Asked<'_> {
         view::delivered(stream, &policy(&self.config.config), &mut self.texts())
     }
 
+    /// Builds the same of a stream whose newest content is in a batch: what is decided by it holds once that is stored.
+    pub(super) fn thread_beside<'s>(&self, stream: &'s Stream, batch: &Batch) -> Thread<'s> {
+        view::delivered(stream, &policy(&self.config.config), &mut self.texts_beside(batch))
+    }
+
     /// Reads texts that the view compares.
-    pub(super) fn texts(&self) -> impl Texts {
-        Reader(self)
+    fn texts(&self) -> impl Texts {
+        Reader { asked: self, batch: None }
+    }
+
+    /// Reads texts of which some are in a batch.
+    pub(super) fn texts_beside<'t>(&'t self, batch: &'t Batch) -> impl Texts + 't {
+        Reader { asked: self, batch: Some(batch) }
     }
 }
 
 impl Texts for Reader<'_> {
     fn text(&mut self, blob: &BlobRef) -> Option<Arc<str>> {
-        let read = || match contents::read(self.0, blob) {
-            Ok(ResourceContent::Text(text)) => Some(text.into()),
-            Ok(ResourceContent::Blob(_)) => None,
-            Err(_) => attached(self.0, blob),
-        };
-        self.0.compared.0.borrow_mut().entry(blob.checksum).or_insert_with(read).clone()
+        let compared = &self.asked.compared.0;
+        if let Some(text) = compared.borrow().get(&blob.checksum) {
+            return Some(Arc::clone(text));
+        }
+        let staged = self.batch.and_then(|batch| batch.read_content(blob).ok());
+        let content = staged.or_else(|| contents::read(self.asked, blob).ok())?;
+        let ResourceContent::Text(text) = content else { return None };
+        let text: Arc<str> = text.into();
+        compared.borrow_mut().insert(blob.checksum, Arc::clone(&text));
+        Some(text)
     }
-}
-
-/// Reads the file that was just attached, as long as it still is that: its content may not be stored yet.
-fn attached(asked: &Asked<'_>, blob: &BlobRef) -> Option<Arc<str>> {
-    let text = fs::read_to_string(asked.files.get(&blob.checksum)?).ok()?;
-    (Checksum::of(text.as_bytes()) == blob.checksum).then(|| text.into())
 }
 
 /// Builds what a model gets of a conversation that is stored.

@@ -3,14 +3,12 @@
 use std::{ops::RangeInclusive, path::Path};
 
 use jp_conversation::{
-    Stream,
+    Event, EventKind, Stream,
     view::{self, BlockRow, Message, Thread, TurnRow},
 };
-use jp_llm::{CacheMarks, Format, Note, models};
-use jp_resource::{
-    Snapshot,
-    uri::{PathStyle, file_uri, percent_decode},
-};
+use jp_llm::{Body, CacheMarks, Format, Note, Tool, models};
+use jp_resource::Snapshot;
+use jp_storage::ConversationId;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -19,6 +17,7 @@ use super::{
     budget::{self, ToolRow},
     cold, facts,
     model::Model,
+    refused::{one_line, place},
     tools,
 };
 use crate::{
@@ -61,41 +60,55 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     };
     let (body, notes) = answer::encode(asked, &thread, &offered, model, facts)?;
     let (format, request) = answer::request(asked, &thread, &offered, model, facts);
-    let mut turns = view::explain(&thread);
-    let cached = cached_blocks(asked, &thread);
-    let cached_prefix_tokens =
-        turns.iter().flat_map(|turn| &turn.blocks).take(cached).map(|block| block.tokens).sum();
-    notes.iter().for_each(|note| mark(note, &thread, &mut turns));
-    let tokens = budget::tokens(&turns);
-    let explanation = Explanation {
-        tokens,
-        plain_tokens: tokens + budget::saved_tokens(asked, &asked.stream),
-        system_tokens: budget::system_tokens(asked),
-        cached_prefix_tokens,
-        cache_is_cold: model.is_some_and(|model| cold::is_cold(&asked.stream, asked.context.now(), model)),
-        cache_marks: marks(&format.cache_marks(&request), &thread),
-        tools: offered.iter().map(ToolRow::of).collect::<Result<_, _>>()?,
-        request: serde_json::from_slice(&answer::bytes(&body)?)?,
-        turns,
-        notes,
-    };
+    let marks = marks(&format.cache_marks(&request), &thread);
+    let explanation = Explanation::new(asked, &thread, &offered, notes, marks, &body)?;
     let output = asked.context.output;
     explanation.notes.iter().for_each(|note| output.warn(&note.to_string()));
     match output.is_json() {
         true => output.json(&explanation)?,
-        false => explanation.show(body.len(), asked.context.workspace.root(), output)?,
-    }
-    if let Some(limit) = facts.context_tokens.filter(|_| !output.is_json()) {
-        output.line(&format!("the model takes {} tokens", size::thousands(limit)))?;
-        answer::warn_of_length(asked.context, tokens, limit);
-    }
-    if !output.is_json() {
-        output.status("Nothing was sent, and nothing was stored.");
+        false => {
+            explanation.show(body.len(), asked.context.workspace.root(), output)?;
+            if let Some(limit) = facts.context_tokens {
+                output.line(&format!("the model takes {} tokens", size::thousands(limit)))?;
+                answer::warn_of_length(asked.context, explanation.tokens, limit);
+            }
+            output.status("Nothing was sent, and nothing was stored.");
+        }
     }
     budget::over(asked, &thread, &offered)?.map_or(Ok(Code::Done), Err)
 }
 
 impl Explanation {
+    fn new(
+        asked: &Asked<'_>,
+        thread: &Thread<'_>,
+        offered: &[Tool],
+        notes: Vec<Note>,
+        cache_marks: Vec<Mark>,
+        body: &Body,
+    ) -> Result<Self, Failure> {
+        let mut turns = asked.rows(thread);
+        let sent = last_sent(asked);
+        let cached = sent.as_ref().map_or(0, |sent| view::shared_prefix(&asked.thread(sent), thread));
+        let cached = turns.iter().flat_map(|turn| &turn.blocks).take(cached).map(|block| block.tokens);
+        let cached_prefix_tokens = view::sum(cached);
+        notes.iter().for_each(|note| mark(note, thread, &mut turns));
+        let tokens = budget::tokens(&turns);
+        let is_cold = |model| cold::is_cold(&asked.stream, asked.context.now(), model);
+        Ok(Self {
+            tokens,
+            plain_tokens: tokens.saturating_add(budget::saved_tokens(asked, &asked.stream)),
+            system_tokens: budget::system_tokens(asked),
+            cached_prefix_tokens,
+            cache_is_cold: sent.is_some() && asked.model.is_some_and(is_cold),
+            cache_marks,
+            tools: offered.iter().map(ToolRow::of).collect::<Result<_, _>>()?,
+            request: serde_json::from_slice(&answer::bytes(body)?)?,
+            turns,
+            notes,
+        })
+    }
+
     fn show(&self, bytes: u64, root: &Path, output: &Output) -> Result<(), Failure> {
         table(&self.rows(root)).iter().try_for_each(|line| output.line(line))?;
         let cold = if self.cache_is_cold { ", but the provider's cache of it is gone" } else { "" };
@@ -111,7 +124,7 @@ impl Explanation {
         }
         if !self.tools.is_empty() {
             let names: Vec<_> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
-            let tokens = size::thousands(self.tools.iter().map(|tool| tool.tokens).sum());
+            let tokens = size::thousands(budget::tool_tokens(&self.tools));
             output.line(&format!("tools: {}, about {tokens} tokens more", names.join(", ")))?;
         }
         if !self.cache_marks.is_empty() {
@@ -127,7 +140,6 @@ impl Explanation {
 
     fn rows(&self, root: &Path) -> Vec<Vec<String>> {
         let header = ["turn", "kind", "bytes", "~tokens", "delivery", "what", "why"];
-        let workspace = root.to_str().and_then(|root| file_uri(root, PathStyle::native()).ok());
         let rows = self.turns.iter().flat_map(|turn| {
             turn.blocks.iter().map(|block| {
                 vec![
@@ -136,7 +148,7 @@ impl Explanation {
                     size::thousands(block.bytes),
                     size::thousands(block.tokens),
                     block.delivery.to_owned(),
-                    what(block, workspace.as_deref()),
+                    what(block, root),
                     block.reason.clone().into_owned(),
                 ]
             })
@@ -150,21 +162,15 @@ impl Explanation {
 /// The columns of bytes and tokens.
 const NUMBERS: RangeInclusive<usize> = 2..=3;
 
-/// Returns the path of a file of the workspace, and the URI of anything else.
-fn shown(uri: &str, workspace: Option<&str>) -> String {
-    let path = workspace.and_then(|workspace| uri.strip_prefix(workspace)?.strip_prefix('/'));
-    path.and_then(|path| percent_decode(path).ok()).unwrap_or_else(|| uri.to_owned())
-}
-
 fn align_right(rows: &mut [Vec<String>], column: usize) {
     let width = rows.iter().map(|row| row[column].len()).max().unwrap_or_default();
     rows.iter_mut().for_each(|row| row[column] = format!("{:>width$}", row[column]));
 }
 
 /// Names a block: by its resource, else by its tool.
-fn what(block: &BlockRow, workspace: Option<&str>) -> String {
+fn what(block: &BlockRow, root: &Path) -> String {
     match (&block.uri, &block.tool) {
-        (Some(uri), _) => shown(uri, workspace),
+        (Some(uri), _) => one_line(&place(uri, root)),
         (None, Some(tool)) => tool.clone(),
         (None, None) => "-".to_owned(),
     }
@@ -185,11 +191,19 @@ fn marks(marks: &CacheMarks, thread: &Thread<'_>) -> Vec<Mark> {
     head.into_iter().chain(messages.map(|message| Mark { turn: message.turn() })).collect()
 }
 
-/// Returns how many blocks at the beginning the last request carried, as delivery is set up now.
-fn cached_blocks(asked: &Asked<'_>, thread: &Thread<'_>) -> usize {
-    let Some(length) = view::last_request(&asked.stream) else { return 0 };
-    let sent = Stream::from_events(asked.stream.events()[..length].to_vec());
-    view::shared_prefix(&asked.thread(&sent), thread)
+/// Returns what the last request of this conversation was made of; `None` where there was none.
+///
+/// A fork has answers that are older than itself: what those requests carried was not sent for it.
+fn last_sent(asked: &Asked<'_>) -> Option<Stream> {
+    let length = view::last_request(&asked.stream)?;
+    let answer = asked.stream.events()[length..].iter().find(|event| is_answer(event))?;
+    let made = asked.id.and_then(ConversationId::created_at);
+    let is_own = made.is_none_or(|made| answer.timestamp >= made);
+    is_own.then(|| Stream::from_events(asked.stream.events()[..length].to_vec()))
+}
+
+fn is_answer(event: &Event) -> bool {
+    matches!(event.kind, EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) | EventKind::Usage(_))
 }
 
 /// Says of a block that a note goes in its place.

@@ -3,6 +3,7 @@
 use std::{process::Command, time::Duration};
 
 use jp_config::{CommandSetting, Layer, LlmProvider, Resolved};
+use jp_conversation::view::AnswerPart;
 use jp_llm::{
     BaseUrl, Endpoint, Secret,
     discover::{self, Candidate},
@@ -20,6 +21,13 @@ pub(crate) struct Model {
     pub(crate) configured: Facts,
     /// What the person should know of it.
     pub(crate) warning: Option<String>,
+}
+
+impl Model {
+    /// Returns whether a part of an answer is sent to it again.
+    pub(crate) fn takes_back(&self, part: &AnswerPart<'_>) -> bool {
+        self.endpoint.format.sends_back(part, &self.label)
+    }
 }
 
 /// Returns the model that the configuration names, or one that answers on this machine, with its key.

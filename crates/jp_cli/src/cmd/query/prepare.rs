@@ -5,13 +5,14 @@ use std::{
     path::PathBuf,
 };
 
+use jp_attachment::Declared;
 use jp_config::Resolved;
 use jp_conversation::{
-    ChatRequest, ConfigDelta, Declaration, Event, EventKind, Stream,
+    ChatRequest, ConfigDelta, Declaration, Event, EventKind, Notification, Stream,
     resolution::{Change, plan},
 };
 use jp_resource::Checksum;
-use jp_storage::Batch;
+use jp_storage::{Batch, Stamps};
 use serde_json::json;
 
 use super::{
@@ -58,12 +59,8 @@ pub(super) fn prepare(
     let batch = scratch.map_or_else(|| store.batch(), |scratch| scratch.blobs().batch());
     let now = context.now();
     let Some(message) = message else {
-        return repeat(query, target).map(|()| Prepared {
-            kinds: Vec::new(),
-            batch,
-            files: HashMap::new(),
-            now,
-        });
+        repeat(query, target)?;
+        return Ok(Prepared { kinds: Vec::new(), batch, files: HashMap::new(), now });
     };
     let place = place(context, config)?;
     let configured = configured(config, &place)?;
@@ -79,32 +76,56 @@ pub(super) fn prepare(
     let earlier: HashSet<Declaration> = earlier.cloned().collect();
     configured.refused.iter().for_each(|declaration| refused(context, declaration));
     let made = Earlier { plan, configured: &configured, is_new: target.conversation().is_none() };
-    let attaches = !explicit.is_empty() || !made.plan.resolve.is_empty();
-    let attachments = std::thread::scope(|scope| {
-        if attaches {
-            scope.spawn(|| stamps.preload());
-        }
-        resolve(context, made, explicit, &resolving)
-    })?;
+    let attachments = attach(context, made, explicit, &resolving, &stamps)?;
     let stale = notifications(context, &target.stream(), &configured, &attachments, &resolving, &stamps)?;
     if scratch.is_none() {
         remember(context, &declared, &place);
-        if let Err(error) = stamps.save() {
-            context.output.detail(&format!("the cache of file states was not saved: {error}"));
-        }
+        save(context, &stamps);
     }
-    let mut kinds = Vec::new();
     let excludes = typed.into_iter().filter(Declaration::is_exclude);
-    kinds.extend(delta(query, tools, &attachments, &earlier, excludes).map(EventKind::ConfigDelta));
-    kinds.push(EventKind::TurnStart);
-    kinds.extend(stale.into_iter().map(EventKind::Notification));
-    kinds.push(EventKind::ChatRequest(ChatRequest {
-        resources: attachments.snapshots,
-        delivered: attachments.delivered,
-        ..message
-    }));
+    let delta = delta(query, tools, &attachments, &earlier, excludes);
+    let kinds = turn(delta, stale, message, attachments);
     let files = keeper.into_files();
     Ok(Prepared { kinds, batch, files, now })
+}
+
+/// Resolves what is attached, while the cache of file states is read.
+fn attach(
+    context: &Context<'_>,
+    earlier: Earlier<'_>,
+    explicit: Vec<Declared>,
+    resolving: &jp_attachment::Context<'_>,
+    stamps: &Stamps,
+) -> Result<Attachments, Failure> {
+    let attaches = !explicit.is_empty() || !earlier.plan.resolve.is_empty();
+    std::thread::scope(|scope| {
+        if attaches {
+            scope.spawn(|| stamps.preload());
+        }
+        resolve(context, earlier, explicit, resolving)
+    })
+}
+
+/// Saves the cache of file states; without it files are read again.
+fn save(context: &Context<'_>, stamps: &Stamps) {
+    if let Err(error) = stamps.save() {
+        context.output.detail(&format!("the cache of file states was not saved: {error}"));
+    }
+}
+
+/// Returns the events that a turn begins with.
+fn turn(
+    delta: Option<ConfigDelta>,
+    stale: Vec<Notification>,
+    message: ChatRequest,
+    attachments: Attachments,
+) -> Vec<EventKind> {
+    let Attachments { snapshots, delivered } = attachments;
+    let mut kinds = Vec::from_iter(delta.map(EventKind::ConfigDelta));
+    kinds.push(EventKind::TurnStart);
+    kinds.extend(stale.into_iter().map(EventKind::Notification));
+    kinds.push(EventKind::ChatRequest(ChatRequest { resources: snapshots, delivered, ..message }));
+    kinds
 }
 
 /// Checks that there is a request to send again.

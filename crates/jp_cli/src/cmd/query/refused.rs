@@ -1,10 +1,13 @@
 //! Why a request got no answer, and what to do about it.
 
+use std::path::Path;
+
 use jp_conversation::{
     ChatRequest,
-    view::{self, BlockRow},
+    view::{BlockRow, Thread},
 };
 use jp_llm::{Error, Fault, Format, Refusal};
+use jp_resource::uri::{PathStyle, file_uri, percent_decode};
 
 use super::{
     Asked,
@@ -91,7 +94,7 @@ fn too_long(
         (None, Some(limit)) => format!("no more than {limit} tokens fit"),
         (None, None) => words(error),
     };
-    let parts = largest(asked);
+    let parts = largest(asked, &asked.thread(&asked.stream));
     let message = format!("the request is too long for {}: {figures}{}", model.label, lines(&parts));
     let mut failure = Failure::new(message);
     let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
@@ -123,8 +126,8 @@ struct Part<'a> {
 }
 
 /// Returns a line for each of the three largest parts of a request.
-pub(super) fn largest_lines(asked: &Asked<'_>) -> String {
-    lines(&largest(asked))
+pub(super) fn largest_lines(asked: &Asked<'_>, thread: &Thread<'_>) -> String {
+    lines(&largest(asked, thread))
 }
 
 fn lines(parts: &[Part<'_>]) -> String {
@@ -135,9 +138,9 @@ fn lines(parts: &[Part<'_>]) -> String {
 }
 
 /// Returns the three largest parts, the largest first.
-fn largest<'a>(asked: &'a Asked<'_>) -> Vec<Part<'a>> {
+fn largest<'a>(asked: &'a Asked<'_>, thread: &Thread<'_>) -> Vec<Part<'a>> {
     const SHOWN: usize = 3;
-    let turns = view::explain(&asked.thread(&asked.stream));
+    let turns = asked.rows(thread);
     let rows = turns.iter().flat_map(|turn| turn.blocks.iter().map(|row| (turn.turn, row)));
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.tokens));
@@ -152,11 +155,11 @@ impl<'a> Part<'a> {
                 request.resources.iter().position(|resource| Some(&resource.uri) == row.uri.as_ref())?;
             Some((request, index))
         });
-        let name = match (attached, row.kind) {
-            (Some((request, index)), _) => one_line(request.resources[index].label()),
-            (None, "request") => "the message".to_owned(),
-            (None, "message") => "the answer".to_owned(),
-            (None, kind) => row.uri.as_deref().map_or_else(|| kind.replace('_', " "), one_line),
+        let name = match (&row.uri, row.kind) {
+            (_, "request") => "the message".to_owned(),
+            (_, "message") => "the answer".to_owned(),
+            (Some(uri), _) => one_line(&place(uri, asked.context.workspace.root())),
+            (None, kind) => kind.replace('_', " "),
         };
         let declared = attached.and_then(|(request, index)| declared_alone(request, index));
         let pattern = attached.and_then(|(request, index)| request.resources[index].name.as_deref());
@@ -191,8 +194,15 @@ impl<'a> Part<'a> {
     }
 }
 
+/// Returns the path of a file of the workspace, and the URI of anything else.
+pub(super) fn place(uri: &str, root: &Path) -> String {
+    let workspace = root.to_str().and_then(|root| file_uri(root, PathStyle::native()).ok());
+    let path = workspace.and_then(|workspace| uri.strip_prefix(&workspace)?.strip_prefix('/'));
+    path.and_then(|path| percent_decode(path).ok()).unwrap_or_else(|| uri.to_owned())
+}
+
 /// Returns a name as it is, or escaped where it could forge a line.
-fn one_line(name: &str) -> String {
+pub(super) fn one_line(name: &str) -> String {
     if name.contains(char::is_control) { name.escape_debug().to_string() } else { name.to_owned() }
 }
 

@@ -1,8 +1,10 @@
 //! What has changed at its source since the conversation got it, of declarations with `refresh = "notify"`.
 
+mod held;
+
 use std::{
     collections::{HashMap, HashSet},
-    io,
+    fmt, io,
     path::PathBuf,
     thread,
     time::Duration,
@@ -12,15 +14,14 @@ use jp_attachment::{
     AttachError, ContentStore, Declared, FileStamp, HttpError, Known, Limits, Secrets, Source, Unavailable,
     canonical_path, parse_stored,
 };
-use jp_conversation::{Declaration, EventKind, Notification, Stream, resolution::notifying};
+use jp_conversation::{Declaration, Notification, Stream, resolution::notifying};
 use jp_resource::{
-    BlobRef, Checksum, ResourceContent, Snapshot,
-    uri::{PathStyle, file_path, split_fragment},
+    BlobRef, Checksum, ResourceContent,
+    uri::{PathStyle, file_path},
 };
 use jp_storage::{KnownContent, Stamps};
-use jp_tool::StoredBlock;
-use jp_turn::{Builtin, FILE_MARK};
 
+use self::held::{Held, held};
 use super::{advice, declarations::Configured, keeper::state, resolve::Attachments, trust};
 use crate::{
     cmd::attachment::newest_by_declaration,
@@ -50,32 +51,63 @@ pub(super) fn notifications(
     stamps: &Stamps,
 ) -> Result<Vec<Notification>, Failure> {
     let declared = notifying(stream, &configured.declarations, &configured.notify);
-    let watched = watched(stream, &declared, attached);
+    let mut watched = watched(stream, &declared, attached);
+    let held = held(stream, watched.iter().map(|watched| watched.uri), &resolving.place.root);
+    // What no message took yet the model never got.
+    watched.retain(|watched| held.contains_key(watched.uri));
     if watched.is_empty() {
         return Ok(Vec::new());
     }
-    let held = held(stream, watched.iter().map(|watched| watched.uri));
-    let largest = held.values().map(|held| held.size).max().unwrap_or_default();
-    let limits = Limits {
-        max_bytes: resolving.limits.max_bytes.max(largest),
-        max_total_bytes: u64::MAX,
-        max_files: usize::MAX,
-    };
     let looking = jp_attachment::Context {
         store: &Sums { stamps },
-        limits,
+        limits: limits(resolving, &held),
         secrets: Secrets::Off,
         cancelled: Some(context.interrupt().flag()),
         bear_database: context.environment.bear_database.as_deref(),
         ..*resolving
     };
+    let found = found_now(context, watched, configured, &looking)?;
+    let changes = changes(context, found, &held);
+    tell(context, &changes);
+    Ok(changes.into_iter().take(MAX_TOLD).map(|change| change.notification).collect())
+}
+
+/// Returns limits that let in whatever the conversation holds already.
+fn limits(resolving: &jp_attachment::Context<'_>, held: &HashMap<&str, Held<'_>>) -> Limits {
+    let largest = held.values().map(|held| held.size).max().unwrap_or_default();
+    Limits {
+        max_bytes: resolving.limits.max_bytes.max(largest),
+        max_total_bytes: u64::MAX,
+        max_files: usize::MAX,
+    }
+}
+
+/// Finds out what the sources have.
+fn found_now<'a>(
+    context: &Context<'_>,
+    watched: Vec<Watched<'a>>,
+    configured: &Configured,
+    looking: &jp_attachment::Context<'_>,
+) -> Result<Vec<(&'a str, Now)>, Failure> {
     let (files, others): (Vec<_>, Vec<_>) =
         watched.into_iter().partition(|watched| watched.uri.starts_with("file:"));
-    let mut found = files_now(context, &files, &looking)?;
-    found.extend(others_now(context, &others, configured, &looking)?);
+    let mut found = files_now(context, &files, looking)?;
+    found.extend(others_now(context, &others, configured, looking)?);
+    Ok(found)
+}
+
+/// Something to tell the model.
+struct Change {
+    notification: Notification,
+    /// The turn that the version came with which the conversation holds.
+    turn: usize,
+}
+
+/// Returns what the model does not know; warns of what can't be found out.
+fn changes(context: &Context<'_>, found: Vec<(&str, Now)>, held: &HashMap<&str, Held<'_>>) -> Vec<Change> {
     let mut changes = Vec::new();
     for (uri, now) in found {
-        let held = &held[uri];
+        let Some(held) = held.get(uri) else { continue };
         match now {
             Now::Unknown(reason) => {
                 let name = held.label(uri);
@@ -85,10 +117,7 @@ pub(super) fn notifications(
             Now::Content(checksum) => changes.extend(held.change(uri, Some(checksum))),
         }
     }
-    let more = changes.len().saturating_sub(MAX_TOLD);
-    changes.truncate(MAX_TOLD);
-    tell(context, &changes, &held, more);
-    Ok(changes)
+    changes
 }
 
 /// A resource whose changes the model is told of, and what delivered it.
@@ -116,89 +145,6 @@ fn watched<'a>(
         watched.extend(uris.map(|uri| Watched { declaration, uri }));
     }
     watched
-}
-
-/// What the conversation holds of a resource, and what the model knows.
-#[derive(Debug)]
-struct Held<'a> {
-    /// The newest version that it holds.
-    checksum: Checksum,
-    size: u64,
-    name: Option<&'a str>,
-    /// The turn that it came with.
-    turn: usize,
-    /// What the model knows its source to have; nothing where it is gone.
-    known: Option<Checksum>,
-}
-
-impl<'a> Held<'a> {
-    fn of(snapshot: &'a Snapshot, turn: usize) -> Self {
-        let BlobRef { checksum, size, .. } = snapshot.blob_ref();
-        Self { checksum, size, name: snapshot.name.as_deref(), turn, known: Some(checksum) }
-    }
-
-    fn label(&self, uri: &'a str) -> &'a str {
-        self.name.unwrap_or(uri)
-    }
-
-    /// Returns what to tell the model, if it does not know it.
-    fn change(&self, uri: &str, now: Option<Checksum>) -> Option<Notification> {
-        (now != self.known).then(|| Notification {
-            uri: uri.to_owned(),
-            checksum: self.checksum,
-            name: self.name.map(str::to_owned),
-            now,
-        })
-    }
-}
-
-/// Finds what the conversation holds of resources: what was attached, and what jp's own tools returned whole.
-///
-/// What other tools return is of a file, but nobody knows whether it is all of it, and as it is. A file that the model
-/// edited is known to it, though it was not shown all of it.
-fn held<'a>(stream: &'a Stream, uris: impl Iterator<Item = &'a str>) -> HashMap<&'a str, Held<'a>> {
-    let uris: HashSet<&str> = uris.collect();
-    let mut held: HashMap<&str, Held<'_>> = HashMap::new();
-    let mut calls = HashMap::new();
-    let mut turn = 0;
-    for event in stream.events() {
-        match &event.kind {
-            EventKind::ChatRequest(request) => {
-                turn += 1;
-                let resources = request.resources.iter().filter(|one| uris.contains(one.uri.as_str()));
-                held.extend(resources.map(|one| (one.uri.as_str(), Held::of(one, turn))));
-            }
-            EventKind::ToolCallRequest(call) => {
-                _ = calls.insert(call.id.as_str(), call.name.as_str());
-            }
-            EventKind::ToolCallResponse(response) => {
-                let tool = calls.get(response.id.as_str()).copied().unwrap_or_default();
-                for block in &response.content {
-                    take_in(&mut held, tool, block, turn);
-                }
-            }
-            EventKind::Notification(notification) => {
-                if let Some(held) = held.get_mut(notification.uri.as_str()) {
-                    held.known = notification.now;
-                }
-            }
-            _ => {}
-        }
-    }
-    held
-}
-
-fn take_in<'a>(held: &mut HashMap<&'a str, Held<'a>>, tool: &str, block: &'a StoredBlock, turn: usize) {
-    let StoredBlock::Resource { resource, meta } = block else { return };
-    let (uri, fragment) = split_fragment(&resource.uri);
-    let Some(held) = held.get_mut(uri) else { return };
-    let is_own = Builtin::named(tool).is_some() || tool == "refresh_resource";
-    if fragment.is_none() && is_own {
-        *held = Held { name: held.name, ..Held::of(resource, turn) };
-    } else if tool == Builtin::EditFile.name() {
-        let file = meta.as_ref().and_then(|meta| meta.get(FILE_MARK)?.get("checksum")?.as_str());
-        held.known = file.and_then(|checksum| checksum.parse().ok()).or(held.known);
-    }
 }
 
 /// What a source has.
@@ -379,29 +325,39 @@ fn resolved_now(
 }
 
 /// Tells the person what the model is told.
-fn tell(context: &Context<'_>, changes: &[Notification], held: &HashMap<&str, Held<'_>>, more: usize) {
-    let name = |change: &Notification| change.name.clone().unwrap_or_else(|| change.uri.clone());
-    if changes.len() > MAX_LINES {
-        let first: Vec<_> = changes.iter().take(MAX_LINES).map(name).collect();
-        let (count, first) = (changes.len(), first.join(", "));
+fn tell(context: &Context<'_>, changes: &[Change]) {
+    let told = &changes[..changes.len().min(MAX_TOLD)];
+    if told.len() > MAX_LINES {
+        let first: Vec<_> = told.iter().take(MAX_LINES).map(Change::label).collect();
+        let (count, first) = (told.len(), first.join(", "));
         context
             .output
             .status(&format!("{count} attached resources have changed ({first}, …); the model is told."));
     } else {
-        for change in changes {
-            let (name, turn) = (name(change), held[change.uri.as_str()].turn);
-            let what = match change.now {
-                None => "is gone".to_owned(),
-                Some(now) if now == change.checksum => format!("is again as in turn {turn}"),
-                Some(_) => format!("has changed since turn {turn}"),
-            };
-            context.output.status(&format!("{name} {what}; the model is told."));
-        }
+        told.iter().for_each(|change| context.output.status(&format!("{change}; the model is told.")));
     }
+    let more = changes.len() - told.len();
     if more > 0 {
         context.output.status(&format!(
             "{more} more have changed; a message tells of at most {MAX_TOLD}, and the next ones tell of those."
         ));
+    }
+}
+
+impl Change {
+    fn label(&self) -> &str {
+        self.notification.name.as_deref().unwrap_or(&self.notification.uri)
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, turn) = (self.label(), self.turn);
+        match self.notification.now {
+            None => write!(f, "{name} is gone"),
+            Some(now) if now == self.notification.checksum => write!(f, "{name} is again as in turn {turn}"),
+            Some(_) => write!(f, "{name} has changed since turn {turn}"),
+        }
     }
 }
 

@@ -48,6 +48,7 @@ pub(crate) fn ask(
         files: Arc::new(HashMap::new()),
         tools,
         stream,
+        model: Some(&model),
         id: Some(found.located.id),
         budget: None,
         compared: delivered::Compared::default(),

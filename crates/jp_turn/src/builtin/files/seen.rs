@@ -13,8 +13,19 @@ use serde_json::{Map, Value, json};
 use super::{named, spot};
 use crate::Builtin;
 
-/// In the `_meta` of a block: which file it is of, and the checksum of all of the file's bytes.
-pub const FILE_MARK: &str = "computer.jp/file";
+/// In the `_meta` of a block: `{path, checksum}`, the file that it is of and the checksum of all of the file's bytes.
+///
+/// A `checksum` of null says that the tool left no file there; `from` is where the tool moved the file from.
+const FILE_MARK: &str = "computer.jp/file";
+
+/// A file of the workspace, as a result of jp's own tools leaves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileState {
+    /// The path from the root.
+    pub path: String,
+    /// The checksum of all of its bytes; nothing where the tool left no file.
+    pub checksum: Option<Checksum>,
+}
 
 /// The checksums of files as a model last saw them, by their paths from the root.
 #[derive(Debug, Default)]
@@ -38,12 +49,19 @@ impl Seen {
                     None => _ = calls.remove(&call.id),
                 },
                 EventKind::ToolCallResponse(response) if calls.contains(&response.id) => {
-                    seen.0.extend(response.content.iter().filter_map(marked));
+                    response.content.iter().flat_map(marked_files).for_each(|file| seen.take_in(file));
                 }
                 _ => {}
             }
         }
         seen
+    }
+
+    fn take_in(&mut self, FileState { path, checksum }: FileState) {
+        _ = match checksum {
+            Some(checksum) => self.0.insert(path, checksum),
+            None => self.forget(&path),
+        };
     }
 
     /// Takes in that a model saw a file.
@@ -72,6 +90,16 @@ pub(in crate::builtin) fn mark(path: &str, checksum: Checksum) -> Map<String, Va
     Map::from_iter([(FILE_MARK.to_owned(), json!({"path": path, "checksum": checksum}))])
 }
 
+/// Returns the `_meta` of a block that tells that a file is no longer there.
+pub(in crate::builtin) fn gone_mark(path: &str) -> Map<String, Value> {
+    Map::from_iter([(FILE_MARK.to_owned(), json!({"path": path, "checksum": null}))])
+}
+
+/// Returns the `_meta` of a block that tells that a file is at another path now.
+pub(in crate::builtin) fn moved_mark(from: &str, to: &str, checksum: Checksum) -> Map<String, Value> {
+    Map::from_iter([(FILE_MARK.to_owned(), json!({"path": to, "checksum": checksum, "from": from}))])
+}
+
 fn attached(snapshot: &Snapshot, roots: &[PathBuf]) -> Option<(String, Checksum)> {
     Some((path_of(&snapshot.uri, roots)?, snapshot.blob_ref().checksum))
 }
@@ -83,9 +111,21 @@ pub(super) fn path_of(uri: &str, roots: &[PathBuf]) -> Option<String> {
     Some(spot::shown(&names.iter().collect::<PathBuf>()))
 }
 
-fn marked(block: &StoredBlock) -> Option<(String, Checksum)> {
+/// Returns what a block of jp's own tools says of files; what other tools mark so is nothing to go by.
+pub fn marked_files(block: &StoredBlock) -> impl Iterator<Item = FileState> {
+    let (moved, file) = states(block).unwrap_or_default();
+    moved.into_iter().chain(file)
+}
+
+/// Returns where a file was before, if it was moved, and the file as it is.
+fn states(block: &StoredBlock) -> Option<(Option<FileState>, Option<FileState>)> {
     let (StoredBlock::Text { meta, .. } | StoredBlock::Resource { meta, .. }) = block else { return None };
     let file = meta.as_ref()?.get(FILE_MARK)?;
-    let checksum = file.get("checksum")?.as_str()?.parse().ok()?;
-    Some((file.get("path")?.as_str()?.to_owned(), checksum))
+    let path = |name: &str| file.get(name)?.as_str().map(str::to_owned);
+    let checksum = match file.get("checksum")? {
+        Value::Null => None,
+        written => Some(written.as_str()?.parse().ok()?),
+    };
+    let moved = path("from").map(|path| FileState { path, checksum: None });
+    Some((moved, Some(FileState { path: path("path")?, checksum })))
 }

@@ -11,7 +11,7 @@ struct Always(Consent);
 
 impl Refresh for Always {
     fn plan(&self, uri: &str) -> Result<Refreshing<'_>, String> {
-        let uri = uri.to_owned();
+        let (uri, named) = (uri.to_owned(), uri.to_owned());
         let take = move |cancelled: &AtomicBool| match cancelled.load(Relaxed) {
             true => Err("cancelled".to_owned()),
             false => {
@@ -19,7 +19,7 @@ impl Refresh for Always {
                 Ok(Refreshed { resource, notices: Vec::new() })
             }
         };
-        Ok(Refreshing { from: "notes\n.md".to_owned(), consent: self.0, take: Box::new(take) })
+        Ok(Refreshing { uri: named, from: "notes\n.md".to_owned(), consent: self.0, take: Box::new(take) })
     }
 }
 

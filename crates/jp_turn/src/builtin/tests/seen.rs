@@ -84,6 +84,33 @@ fn file_that_the_model_wrote_itself_is_as_it_last_saw_it() {
 }
 
 #[test]
+fn file_that_the_model_deleted_or_moved_away_is_as_good_as_never_seen() {
+    for (name, arguments) in &writes()[1..] {
+        let workspace = Workspace::new(&[("a.rs", "x")]);
+        let read = workspace.call("read_file", &json!({"path": "a.rs"})).unwrap();
+        let done = workspace.call(name, arguments).unwrap();
+        let conversation =
+            Conversation::default().called("read_file", &read.response).called(name, &done.response);
+        assert_eq!(refusals(&conversation, "x by another"), [None, None, None], "{name}");
+    }
+}
+
+#[test]
+fn marks_say_what_became_of_a_file() {
+    let workspace = Workspace::new(&[("a", "x"), ("seen", "y")]);
+    workspace.call("read_file", &json!({"path": "seen"})).unwrap();
+    let marks = |name: &str, arguments: Value| workspace.call(name, &arguments).unwrap().marks();
+    let checksum = Checksum::of(b"y");
+    assert_eq!(
+        marks("move_file", json!({"path": "seen", "to": "b"})),
+        [json!({"path": "b", "checksum": checksum, "from": "seen"})]
+    );
+    // What it never saw is not known to it under the new name either.
+    assert_eq!(marks("move_file", json!({"path": "a", "to": "c"})), [json!({"path": "a", "checksum": null})]);
+    assert_eq!(marks("delete_file", json!({"path": "b"})), [json!({"path": "b", "checksum": null})]);
+}
+
+#[test]
 fn attached_file_counts_as_seen_and_the_newest_wins() {
     let workspace = Workspace::new(&[("a.rs", "x")]);
     let uri = format!("file://{}", workspace.path("a.rs").display());

@@ -48,6 +48,8 @@ pub(super) struct Refresher {
 #[derive(Debug)]
 struct Held {
     name: Option<String>,
+    /// What stands for it where it has no name.
+    shown: String,
     /// What gave it last, where that is recorded.
     declaration: Option<Declaration>,
 }
@@ -61,7 +63,7 @@ impl Refresher {
         let excludes = excludes.filter_map(|declaration| parse_stored(declaration.as_str(), &place).ok());
         let bounds = Bounds::of(asked.config);
         Ok(Self {
-            held: held(&asked.stream),
+            held: held(&asked.stream, &place),
             excludes: excludes.collect(),
             configured,
             place,
@@ -72,39 +74,57 @@ impl Refresher {
         })
     }
 
-    /// Finds what is meant: that very URI, else the one that differs in nothing but the fragment.
-    fn find(&self, uri: &str) -> Result<(&str, &Held), String> {
+    /// Finds what is meant: that very URI or path, else the one that differs in nothing but the fragment, else what is
+    /// called so.
+    fn find(&self, text: &str) -> Result<(&str, &Held), String> {
+        let of_path = |path| self.of_uri(&uri_of(path, &self.place)?);
+        let found = self.of_uri(text).or_else(|| of_path(text));
+        let found = found.or_else(|| of_path(uri::split_fragment(text).0));
+        found.map_or_else(|| self.named(text), Ok)
+    }
+
+    fn of_uri(&self, uri: &str) -> Option<(&str, &Held)> {
         let place = |uri| uri::split_fragment(uri).0;
         let found = self.held.get_key_value(uri).or_else(|| self.held.get_key_value(place(uri)));
         let found = found.or_else(|| self.held.iter().find(|(held, _)| place(held) == place(uri)));
-        found.map(|(uri, held)| (uri.as_str(), held)).ok_or_else(|| self.unknown(uri))
+        found.map(|(uri, held)| (uri.as_str(), held))
+    }
+
+    /// Finds the only one of a name.
+    fn named(&self, name: &str) -> Result<(&str, &Held), String> {
+        let is_named =
+            |(_, held): &(&String, &Held)| held.name.as_deref() == Some(name) || held.shown == name;
+        let found: Vec<_> = self.held.iter().filter(is_named).collect();
+        match &found[..] {
+            [] => Err(self.unknown(name)),
+            [(uri, held)] => Ok((uri.as_str(), *held)),
+            several => Err(format!(
+                "Several attached resources are called {name:?}. Name the one that is meant by its URI: {}.",
+                listed(several.iter().map(|(_, held)| held.shown.as_str()))
+            )),
+        }
     }
 
     fn unknown(&self, uri: &str) -> String {
-        let shown: String = uri.chars().take(NAMED_BYTES).collect();
+        let shown: String = shown(uri, &self.place).chars().take(NAMED_BYTES).collect();
         let refused = format!("{shown:?} is not attached to this conversation, so it is not read.");
         let known: Vec<_> = self.held.iter().filter(|(uri, held)| !held.is_snapshot(uri)).collect();
         if known.is_empty() {
             return format!("{refused} Nothing is attached that can be read again.");
         }
-        let short = known.iter().map(|(uri, _)| uri.as_str()).filter(|uri| uri.len() <= NAMED_BYTES);
-        let names: Vec<_> = short.take(NAMED).collect();
-        let more = match known.len() - names.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        format!("{refused} What can be refreshed: {}{more}.", names.join(", "))
+        let known = listed(known.iter().map(|(_, held)| held.shown.as_str()));
+        format!("{refused} What can be refreshed: {known}.")
     }
 
     /// Finds out what gives a resource on this machine.
     fn source(&self, uri: &str, held: &Held) -> Result<Declared, String> {
-        let failed = |error| held.failed(uri, &cause(&error));
+        let failed = |error| held.failed(&cause(&error));
         let declaration = held.declaration.clone().unwrap_or_else(|| Declaration::new(uri));
         let declared = self.configured.read(&declaration, &self.place).map_err(failed)?;
         let declared = self.narrowed(declared, uri).map_err(failed)?;
         if is_out_of_bounds(&declared, &self.place) {
-            let cause = "it is outside the workspace, and only the person may attach what is there";
-            return Err(held.failed(uri, cause));
+            let cause = "it is outside the workspace, where only the person may attach something; ask them to attach it";
+            return Err(held.failed(cause));
         }
         Ok(known(declared, &self.trust, &self.place))
     }
@@ -126,8 +146,8 @@ impl Refresher {
     }
 
     /// Returns whether the person is asked, and what they are told of it.
-    fn consent(&self, declared: &Declared, uri: &str, held: &Held) -> Result<(Consent, String), String> {
-        let label = held.label(uri);
+    fn consent(&self, declared: &Declared, held: &Held) -> Result<(Consent, String), String> {
+        let label = held.label();
         let from = match &declared.source {
             Source::Command(line) => format!("the output of `{}`", line.name()),
             _ => label.to_owned(),
@@ -137,7 +157,7 @@ impl Refresher {
         }
         let consent = match (declared.source.reach(&self.place), self.programs) {
             (Reach::Program, Permission::Deny) => {
-                return Err(held.failed(uri, "the person's configuration denies that programs run for it"));
+                return Err(held.failed("the person's configuration denies that programs run for it"));
             }
             (Reach::Program, Permission::Ask) => Consent::OncePerTurn,
             _ => Consent::Unneeded,
@@ -162,31 +182,31 @@ impl Refresher {
         let excludes = self.excludes.iter().filter(|_| is_of_files);
         let wanted: Vec<_> = excludes.chain([declared]).cloned().collect();
         let resolved = jp_attachment::resolve(&wanted, &resolving);
-        let resolved = resolved.map_err(|error| held.failed(uri, &cause(&error)))?;
+        let resolved = resolved.map_err(|error| held.failed(&cause(&error)))?;
         let found = resolved.resources.into_iter().find(|resource| resource.uri == uri);
         let resource = found.and_then(|resource| store.load(resource)).ok_or_else(|| {
-            held.failed(uri, "what attached it does not give it any more: it was moved or excluded")
+            held.failed("what attached it does not give it any more: it was moved or excluded")
         })?;
         Ok(Refreshed { resource, notices: resolved.notices.iter().map(ToString::to_string).collect() })
     }
 }
 
 impl Refresh for Refresher {
-    fn plan(&self, uri: &str) -> Result<Refreshing<'_>, String> {
-        let (uri, held) = self.find(uri)?;
+    fn plan(&self, name: &str) -> Result<Refreshing<'_>, String> {
+        let (uri, held) = self.find(name)?;
         if held.is_snapshot(uri) {
             return Err(held.unrepeatable(uri));
         }
         let declared = self.source(uri, held)?;
-        let (consent, from) = self.consent(&declared, uri, held)?;
+        let (consent, from) = self.consent(&declared, held)?;
         let take = move |cancelled: &AtomicBool| self.take(&declared, uri, held, cancelled);
-        Ok(Refreshing { from, consent, take: Box::new(take) })
+        Ok(Refreshing { uri: uri.to_owned(), from, consent, take: Box::new(take) })
     }
 }
 
 impl Held {
-    fn label<'a>(&'a self, uri: &'a str) -> &'a str {
-        self.name.as_deref().unwrap_or(uri)
+    fn label(&self) -> &str {
+        self.name.as_deref().unwrap_or(&self.shown)
     }
 
     /// Returns whether nothing says where it is from.
@@ -204,27 +224,31 @@ impl Held {
         };
         format!(
             "{} is a snapshot: the conversation does not say where it is from, so it can't be read again. Ask the person to {again}, if you need what is there now.",
-            self.label(uri)
+            self.label()
         )
     }
 
     /// Says why there is no new snapshot.
-    fn failed(&self, uri: &str, cause: &str) -> String {
+    fn failed(&self, cause: &str) -> String {
         format!(
             "{} could not be refreshed: {cause}. The conversation still holds what was read before.",
-            self.label(uri)
+            self.label()
         )
     }
 }
 
 /// Returns what the requests of a conversation hold. What tools returned does not count: they are no way around
 /// attaching.
-fn held(stream: &Stream) -> BTreeMap<String, Held> {
+fn held(stream: &Stream, place: &Place) -> BTreeMap<String, Held> {
     let mut held: BTreeMap<String, Held> = BTreeMap::new();
     for (_, request) in stream.requests() {
         for snapshot in &request.resources {
             let entry = held.entry(snapshot.uri.clone());
-            let known = entry.or_insert_with(|| Held { name: None, declaration: None });
+            let known = entry.or_insert_with(|| Held {
+                name: None,
+                shown: shown(&snapshot.uri, place),
+                declaration: None,
+            });
             known.name.clone_from(&snapshot.name);
         }
         for delivered in &request.delivered {
@@ -236,4 +260,40 @@ fn held(stream: &Stream) -> BTreeMap<String, Held> {
         }
     }
     held
+}
+
+/// Writes a URI as results may hold it: a file of the workspace by its path from the root, any other without where it is.
+///
+/// Results are stored, and read on other machines.
+fn shown(uri: &str, place: &Place) -> String {
+    let (whole, fragment) = uri::split_fragment(uri);
+    let Some(path) =
+        uri.starts_with("file:").then(|| uri::file_path(whole, PathStyle::native()).ok()).flatten()
+    else {
+        return uri.to_owned();
+    };
+    let path = Path::new(&path);
+    let path = match path.strip_prefix(&place.root) {
+        Ok(path) => path,
+        Err(_) => path.file_name().map_or(path, Path::new),
+    };
+    let names: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();
+    let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
+    format!("{}{fragment}", names.join("/"))
+}
+
+/// Returns the URI that a path from the root has.
+fn uri_of(path: &str, place: &Place) -> Option<String> {
+    uri::file_uri(place.root.join(path).to_str()?, PathStyle::native()).ok()
+}
+
+/// Names some of them, and how many more there are.
+fn listed<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let all = names.len();
+    let named: Vec<_> = names.filter(|name| name.len() <= NAMED_BYTES).take(NAMED).collect();
+    let more = match all - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", named.join(", "))
 }

@@ -1,6 +1,6 @@
 //! Why something was not read again, in words that a conversation may keep.
 
-use jp_attachment::AttachError;
+use jp_attachment::{AttachError, BearError, McpError};
 
 use crate::{error::chain, output::without_credentials};
 
@@ -34,12 +34,30 @@ pub(super) fn cause(error: &AttachError) -> String {
         AttachError::Unsupported { scheme, .. } => format!("nothing here reads `{scheme}`"),
         AttachError::Http { source, .. } => without_credentials(&chain(&**source)),
         AttachError::Command { source, .. } => chain(source),
+        AttachError::Mcp { server, source: McpError::NoClient, .. } => format!(
+            "nothing here reads the MCP server {server:?}; ask the person to attach what it has now as a file"
+        ),
         AttachError::Mcp { source, .. } => chain(source),
+        AttachError::Bear { source, .. } => of_bear(source).to_owned(),
         AttachError::Malformed { reason, .. } => reason.clone(),
         AttachError::Interrupted => "it was interrupted".to_owned(),
         AttachError::TooManyFiles { .. } | AttachError::TooManyBytes { .. } => {
             "what it is a part of is more than may be attached at once".to_owned()
         }
         _ => "what attached it can't be read here".to_owned(),
+    }
+}
+
+fn of_bear(error: &BearError) -> &'static str {
+    match error {
+        BearError::NotSupported | BearError::NoHome | BearError::NoDatabase(_) => {
+            "notes of Bear are read where the app is, on macOS, and it is not here; ask the person to paste what the note says now"
+        }
+        BearError::Database { .. } | BearError::Schema { .. } => {
+            "the database of Bear can't be read; ask the person to paste what the note says now"
+        }
+        BearError::NoNote | BearError::NoMatch => "there is no such note any more",
+        BearError::Trashed => "the note is in the trash; ask the person to restore it in Bear",
+        BearError::Locked => "the note is locked; ask the person to unlock it in Bear",
     }
 }
