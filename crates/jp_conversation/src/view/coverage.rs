@@ -196,20 +196,8 @@ impl Coverage {
         policy: &Policy,
         visible: &mut Visible<'_, '_, '_>,
     ) -> Result<Shorter, WhyFull> {
-        let (place, fragment) = uri::split_fragment(&candidate.snapshot.uri);
-        let pieces = self.files.get(place).map(|file| &file.pieces);
-        let Some(pieces) = pieces.filter(|pieces| !pieces.is_empty()) else { return Err(WhyFull::New) };
-        let is_same_server = |piece: &&Piece| piece.server == candidate.server;
-        let mut is_far = false;
-        let near = pieces.iter().rev().filter(is_same_server).filter(|piece| {
-            let is_near = is_near(piece.place.turn, candidate, policy);
-            is_far |= !is_near;
-            is_near
-        });
-        let near: Vec<&Piece> = near.collect();
-        if near.is_empty() {
-            return Err(if is_far { WhyFull::TooFarBack } else { WhyFull::New });
-        }
+        let near = self.near(candidate, policy)?;
+        let (_, fragment) = uri::split_fragment(&candidate.snapshot.uri);
         let first = match fragment.map(Span::of_fragment) {
             None => 1,
             Some(Some(span)) => span.first,
@@ -229,6 +217,17 @@ impl Coverage {
             }
             changed => changed,
         }
+    }
+
+    /// Returns the visible lines of the same file that are not too far back, the newest first; never none.
+    fn near(&self, candidate: &Candidate<'_>, policy: &Policy) -> Result<Vec<&Piece>, WhyFull> {
+        let (file, _) = uri::split_fragment(&candidate.snapshot.uri);
+        let pieces = self.files.get(file).into_iter().flat_map(|file| file.pieces.iter().rev());
+        let of_server: Vec<&Piece> = pieces.filter(|piece| piece.server == candidate.server).collect();
+        let why = if of_server.is_empty() { WhyFull::New } else { WhyFull::TooFarBack };
+        let near = of_server.into_iter().filter(|piece| is_near(piece.place.turn, candidate, policy));
+        let near: Vec<&Piece> = near.collect();
+        if near.is_empty() { Err(why) } else { Ok(near) }
     }
 
     /// Says what changed since the newest visible version, if that is visible whole.
@@ -326,19 +325,8 @@ impl Coverage {
     }
 
     fn add(&mut self, candidate: &Candidate<'_>, delivery: &Delivery, visible: &mut Visible<'_, '_, '_>) {
-        let (file, fragment) = uri::split_fragment(&candidate.snapshot.uri);
-        let span = fragment.map(Span::of_fragment);
-        let has_lines = candidate.has_lines() && span != Some(None);
-        let first = span.flatten().map_or(1, |span| span.first);
-        let new: Vec<(usize, Option<Range<usize>>)> = match delivery {
-            Delivery::Full(_) if has_lines => vec![(first, None)],
-            Delivery::Lines { known } => {
-                let content = candidate.lines(visible);
-                let rest = content.map(|content| rest(&content, first, known)).unwrap_or_default();
-                rest.into_iter().map(|(first, part)| (first, Some(part))).collect()
-            }
-            _ => Vec::new(),
-        };
+        let (file, _) = uri::split_fragment(&candidate.snapshot.uri);
+        let new = candidate.new_lines(delivery, visible);
         let has_new = !new.is_empty();
         for (first, part) in new {
             let pieces = &mut self.files.entry(file.to_owned()).or_default().pieces;
@@ -351,7 +339,7 @@ impl Coverage {
         let versions = self.versions.entry(candidate.snapshot.uri.clone()).or_default();
         let version = versions.by_checksum.entry(candidate.place.checksum).or_default();
         let stands = match delivery {
-            Delivery::Full(_) if has_lines => Some(Stands::Lines),
+            Delivery::Full(_) if has_new => Some(Stands::Lines),
             Delivery::Full(_) => Some(Stands::Otherwise),
             Delivery::Diff { base } => Some(Stands::Diff(base.clone())),
             Delivery::Lines { .. } if has_new => Some(Stands::Parts),
@@ -415,6 +403,26 @@ impl<'m> Candidate<'m> {
     /// Returns whether its content is shown as lines, as it is.
     fn has_lines(&self) -> bool {
         self.shown.is_none() && self.snapshot.formatted.is_none() && is_text(self.snapshot)
+    }
+
+    /// Returns the lines that it makes visible: the number of the first of each part, and its bytes where it is not all.
+    fn new_lines(
+        &self,
+        delivery: &Delivery,
+        visible: &mut Visible<'_, '_, '_>,
+    ) -> Vec<(usize, Option<Range<usize>>)> {
+        let (_, fragment) = uri::split_fragment(&self.snapshot.uri);
+        let span = fragment.map(Span::of_fragment);
+        let first = span.flatten().map_or(1, |span| span.first);
+        match delivery {
+            Delivery::Full(_) if self.has_lines() && span != Some(None) => vec![(first, None)],
+            Delivery::Lines { known } => {
+                let content = self.lines(visible);
+                let rest = content.map(|content| rest(&content, first, known)).unwrap_or_default();
+                rest.into_iter().map(|(first, part)| (first, Some(part))).collect()
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// Returns its content, where that is shown as it is.
