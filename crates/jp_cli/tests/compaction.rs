@@ -175,7 +175,9 @@ fn summary_by_the_model_stands_in_the_place_of_the_turns() {
     sandbox.jp(&["query", "question 6"]).succeeded();
     let request = last_request(&server);
     let first = request["messages"][0].to_string();
-    for words in ["Summary of the earlier turns", "The milk is remembered.", "notes.txt", "question 3"] {
+    for words in
+        ["Summary of this conversation up to turn 2", "The milk is remembered.", "notes.txt", "question 3"]
+    {
         assert!(first.contains(words), "{words}: {first}");
     }
     let text = request.to_string();

@@ -196,8 +196,9 @@ fn summarise(compacted: Compacted<'_>, messages: &mut Vec<Message<'_>>, origins:
 }
 
 fn summary_text(compacted: Compacted<'_>, covered: &[Message<'_>]) -> String {
-    // Without their numbers: a fork can have lost some of them.
-    let said = "Summary of the earlier turns of this conversation, which are not repeated here:";
+    // Turns keep their numbers: references go by them. In a fork they are counted anew, whatever the summary tells of.
+    let turn = compacted.summarised;
+    let said = format!("Summary of this conversation up to turn {turn}, which is not repeated here:");
     let mut text = format!("{said}\n\n{}\n", compacted.summary.trim());
     let resources = newest_versions(covered);
     if resources.is_empty() {
@@ -465,7 +466,7 @@ mod tests {
         let before = thread(&pending);
         assert_eq!(before.messages.len(), 1);
         insta::assert_snapshot!(words(&before)[0], @r"
-        Summary of the earlier turns of this conversation, which are not repeated here:
+        Summary of this conversation up to turn 2, which is not repeated here:
 
         All is well.
 
@@ -509,9 +510,10 @@ mod tests {
         kinds.push(summary(3, "of fewer"));
         let two = stream(kinds.clone());
         assert_eq!(words(&thread(&two)).len(), 1);
-        assert!(words(&thread(&two))[0].ends_with(
-            "earlier turns of this conversation, which are not repeated here:\n\nsecond\n\nquestion 4"
-        ));
+        assert!(
+            words(&thread(&two))[0]
+                .ends_with("up to turn 3, which is not repeated here:\n\nsecond\n\nquestion 4")
+        );
         let kept = two.kept_by_fork(1);
         let fork = Stream::from_events(kept.iter().map(|index| two.events()[*index].clone()).collect());
         assert_eq!(words(&thread(&fork)), ["question 4"]);

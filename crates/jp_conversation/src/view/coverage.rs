@@ -212,9 +212,9 @@ impl Coverage {
         }
         match self.changed(&compared, &near, policy, visible) {
             // A file that changed so much since it stood whole is better read as it is now.
-            Err(why) if why != WhyFull::ChangedMuch => {
-                self.parts(&compared, &near, policy, visible).map_err(|_| why)
-            }
+            Err(why) if why != WhyFull::ChangedMuch => self
+                .parts(&compared, &near, policy, visible)
+                .map_err(|few| if why == WhyFull::New { few } else { why }),
             changed => changed,
         }
     }
@@ -270,7 +270,7 @@ impl Coverage {
         let (content, snapshot) = (compared.content, compared.candidate.snapshot);
         let known = self.known(compared, near, policy, visible);
         let text = match known.as_slice() {
-            [] => return Err(WhyFull::New),
+            [] => return Err(WhyFull::FewLines),
             [known] if known.ours == compared.ours => words::lines(snapshot, known),
             known => {
                 let new = rest(content, compared.ours.first, known).into_iter().map(|(first, part)| {
@@ -282,7 +282,7 @@ impl Coverage {
             }
         };
         let is_worthwhile = (text.len() as f64) < content.len() as f64 * WORTHWHILE;
-        if is_worthwhile { Ok((Delivery::Lines { known }, text)) } else { Err(WhyFull::ChangedMuch) }
+        if is_worthwhile { Ok((Delivery::Lines { known }, text)) } else { Err(WhyFull::FewLines) }
     }
 
     /// Finds the lines that are visible somewhere.

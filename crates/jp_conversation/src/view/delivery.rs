@@ -63,6 +63,8 @@ pub enum WhyFull {
     Changed,
     /// It changed so much that a diff would be hardly shorter.
     ChangedMuch,
+    /// Other lines of it are visible, but too few of these.
+    FewLines,
     /// A reference would not be shorter.
     NotShorter,
 }

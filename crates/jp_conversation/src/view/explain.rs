@@ -131,6 +131,14 @@ fn delivered(row: BlockRow, delivery: Option<&Delivery>) -> BlockRow {
     }
 }
 
+impl BlockRow {
+    /// Returns whether it is part of the request at all.
+    #[must_use]
+    pub fn is_sent(&self) -> bool {
+        self.delivery != LEFT_OUT
+    }
+}
+
 impl Delivery {
     /// Says why a block is delivered as it is, or where the content stands that it refers to.
     #[must_use]
@@ -161,6 +169,7 @@ fn why_full(why: WhyFull) -> &'static str {
         WhyFull::AskedAgain => "asked for again after a reference",
         WhyFull::Changed => "it changed, and no whole version is there to compare with",
         WhyFull::ChangedMuch => "it changed too much for a diff",
+        WhyFull::FewLines => "other lines of it are in this request, and too few of these",
         WhyFull::NotShorter => "a reference would not be shorter",
     }
 }
@@ -182,7 +191,7 @@ fn answer_row(part: &AnswerPart<'_>) -> BlockRow {
 /// Says of a part of an answer that it is not sent.
 fn left_out(row: BlockRow) -> BlockRow {
     let reason = "the provider does not take it back".into();
-    BlockRow { bytes: 0, tokens: 0, delivery: "left out", reason, ..row }
+    BlockRow { bytes: 0, tokens: 0, delivery: LEFT_OUT, reason, ..row }
 }
 
 fn result_row(block: &StoredBlock, delivery: Option<&Delivery>) -> BlockRow {
@@ -213,6 +222,7 @@ fn resource_row(kind: &'static str, snapshot: &Snapshot, bytes: u64) -> BlockRow
 
 const IN_HISTORY: &str = "part of the history";
 const FULL: &str = "full";
+const LEFT_OUT: &str = "left out";
 
 fn row(kind: &'static str, bytes: u64) -> BlockRow {
     BlockRow {
@@ -315,6 +325,7 @@ mod tests {
             WhyFull::AskedAgain,
             WhyFull::Changed,
             WhyFull::ChangedMuch,
+            WhyFull::FewLines,
             WhyFull::NotShorter,
         ];
         let (attached, returned) = (place(None), place(Some(("7", "read_file"))));
@@ -358,6 +369,7 @@ mod tests {
         1 full: asked for again after a reference
         1 full: it changed, and no whole version is there to compare with
         1 full: it changed too much for a diff
+        1 full: other lines of it are in this request, and too few of these
         1 full: a reference would not be shorter
         1 reference: the same content is in the attachments of turn 1
         1 lines: its lines 3-9 are lines 1-7 in the result of call 2 of turn 1 (`read_file`, 7)

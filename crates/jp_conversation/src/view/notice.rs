@@ -47,34 +47,30 @@ fn notes(stream: &Stream) -> BTreeMap<usize, Vec<&Notification>> {
 
 /// Writes a line for each notification, apart from words before them.
 fn text(notifications: &[&Notification], is_alone: bool, shown: &Shown<'_>) -> String {
-    let sentences = notifications
-        .iter()
-        .map(|notification| format!("Note by jp: {}", sentence(notification, shown.place(notification))));
+    let sentences =
+        notifications.iter().map(|notification| format!("Note by jp: {}", sentence(notification, shown)));
     let text = sentences.collect::<Vec<_>>().join("\n");
     if is_alone { text } else { format!("\n\n{text}") }
 }
 
-fn sentence(notification: &Notification, place: Option<Place>) -> String {
+fn sentence(notification: &Notification, shown: &Shown<'_>) -> String {
     let Notification { uri, checksum, now, .. } = notification;
     let name = match notification.name.as_deref().filter(|name| name != uri) {
         Some(name) => format!("{} ({})", one_line(name), one_line(uri)),
         None => one_line(uri).into_owned(),
     };
-    match now {
-        None => match place {
-            Some(place) => format!(
-                "{name}, which {place}, is gone from its source. What was shown then is the last that is known of it."
-            ),
-            None => format!("{name} is gone from its source."),
-        },
-        Some(now) if now == checksum => {
-            let before = place.map_or_else(|| "before".to_owned(), |place| format!("when it {place}"));
-            format!("{name} is again as it was {before}.")
-        }
-        Some(_) => {
-            let Some(place) = place else { return format!("{name} has changed at its source.") };
+    let place = shown.place(uri, *checksum);
+    let Some(now) = now else {
+        let before = place.map_or_else(String::new, |place| format!(", which {place},"));
+        return format!("{name}{before} is gone from its source.");
+    };
+    match (place, shown.place(uri, *now)) {
+        (_, Some(same)) => format!("{name} is again as it was when it {same}."),
+        (_, None) if now == checksum => format!("{name} is again as it was before."),
+        (Some(place), None) => {
             format!("{name} has changed since it {place}. What stands of it above is out of date.")
         }
+        (None, None) => format!("{name} has changed at its source."),
     }
 }
 
@@ -108,8 +104,8 @@ impl<'a> Shown<'a> {
         Self { uris, places: HashMap::new() }
     }
 
-    fn place(&self, notification: &Notification) -> Option<Place> {
-        self.places.get(&(notification.uri.as_str(), notification.checksum)).copied()
+    fn place(&self, uri: &str, checksum: Checksum) -> Option<Place> {
+        self.places.get(&(uri, checksum)).copied()
     }
 
     fn take_in(&mut self, message: &Message<'_>) {
@@ -226,7 +222,7 @@ mod tests {
 
         Note by jp: README.md (file:///w/README.md) is again as it was when it was attached in turn 1.
         ---
-        Note by jp: README.md (file:///w/README.md), which was attached in turn 1, is gone from its source. What was shown then is the last that is known of it.
+        Note by jp: README.md (file:///w/README.md), which was attached in turn 1, is gone from its source.
         ");
     }
 
@@ -244,6 +240,23 @@ mod tests {
             asked("three", vec![]),
         ];
         assert!(words(&kinds)[2].contains("has changed since it was read in turn 2."), "{:?}", words(&kinds));
+    }
+
+    #[test]
+    fn version_that_is_back_is_named_wherever_it_stands() {
+        let [call, result] = read("b");
+        let kinds = [
+            asked("one", vec![snapshot("a")]),
+            said(),
+            asked("two", vec![]),
+            call,
+            result,
+            said(),
+            changed("b", Some("a")),
+            asked("three", vec![]),
+        ];
+        let words = words(&kinds);
+        assert!(words[2].ends_with("is again as it was when it was attached in turn 1."), "{words:?}");
     }
 
     #[test]

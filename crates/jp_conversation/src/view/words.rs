@@ -73,6 +73,9 @@ pub(super) fn diff(snapshot: &Snapshot, checksum: Checksum, base: &Place, diff: 
 pub(super) fn tombstone(snapshot: &Snapshot, newer: Option<&Place>) -> String {
     let (uri, old) = (one_line(&snapshot.uri), snapshot.blob_ref().checksum.short());
     match newer {
+        Some(newer) if newer.checksum == snapshot.blob_ref().checksum => {
+            format!("{uri}, sha256 {old}, is left out here: the same content stands {newer}.")
+        }
         Some(newer) => {
             let new = newer.checksum.short();
             format!("{uri}, sha256 {old}, is left out here: a newer version, sha256 {new}, stands {newer}.")

@@ -3,7 +3,7 @@
 use jp_config::Resolved;
 use jp_conversation::{
     Compaction, Event, EventKind, Stream, Strip,
-    view::{self, Compacted},
+    view::{self, Compacted, Thread},
 };
 use jp_storage::{Conversation, lock::Lock};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ impl Target<'_> {
             return self.nothing(&format!("has {}", size::count(self.stream().turns().len(), "turn")));
         }
         let is_new = options.summarize && Compacted::of(events).summarised < turns;
-        if !is_new && view::thread(&self.with(&compaction)) == view::thread(self.stream()) {
+        if !is_new && self.taken(&self.with(&compaction)) == self.taken(self.stream()) {
             return self.nothing("has nothing more in the turns before the last ones that could be left out");
         }
         let before = self.tokens(self.stream());
@@ -107,6 +107,15 @@ impl Target<'_> {
         let thread = delivered::stored(stream, &self.config.config, blobs);
         let model = model::configured(&self.config).ok().flatten();
         budget::tokens(&budget::rows(&thread, model.as_ref()))
+    }
+
+    /// Returns what the model that is configured gets of a conversation, everything whole.
+    fn taken<'s>(&self, stream: &'s Stream) -> Thread<'s> {
+        let thread = view::thread(stream);
+        match model::configured(&self.config).ok().flatten() {
+            Some(model) => model.taken(thread),
+            None => thread,
+        }
     }
 
     /// Says that there is nothing to do.

@@ -89,8 +89,15 @@ impl Explanation {
     ) -> Result<Self, Failure> {
         let mut turns = asked.rows(thread);
         let sent = last_sent(asked);
-        let cached = sent.as_ref().map_or(0, |sent| view::shared_prefix(&asked.thread(sent), thread));
-        let cached = turns.iter().flat_map(|turn| &turn.blocks).take(cached).map(|block| block.tokens);
+        let cached = sent.as_ref().map_or(0, |sent| {
+            let (sent, thread) = (asked.thread(sent), thread.clone());
+            match asked.model {
+                Some(model) => view::shared_prefix(&model.taken(sent), &model.taken(thread)),
+                None => view::shared_prefix(&sent, &thread),
+            }
+        });
+        let blocks = turns.iter().flat_map(|turn| &turn.blocks).filter(|block| block.is_sent());
+        let cached = blocks.take(cached).map(|block| block.tokens);
         let cached_prefix_tokens = view::sum(cached);
         notes.iter().for_each(|note| mark(note, thread, &mut turns));
         let tokens = budget::tokens(&turns);

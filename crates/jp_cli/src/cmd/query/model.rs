@@ -3,7 +3,7 @@
 use std::{process::Command, time::Duration};
 
 use jp_config::{CommandSetting, Layer, LlmProvider, Resolved};
-use jp_conversation::view::AnswerPart;
+use jp_conversation::view::{AnswerPart, Message, Thread};
 use jp_llm::{
     BaseUrl, Endpoint, Secret,
     discover::{self, Candidate},
@@ -27,6 +27,16 @@ impl Model {
     /// Returns whether a part of an answer is sent to it again.
     pub(crate) fn takes_back(&self, part: &AnswerPart<'_>) -> bool {
         self.endpoint.format.sends_back(part, &self.label)
+    }
+
+    /// Returns a thread without what is not sent to it again.
+    pub(crate) fn taken<'t>(&self, mut thread: Thread<'t>) -> Thread<'t> {
+        for message in &mut thread.messages {
+            if let Message::Assistant { parts, .. } = message {
+                parts.retain(|part| self.takes_back(part));
+            }
+        }
+        thread
     }
 }
 

@@ -521,6 +521,19 @@ fn dropped_version_stays_dropped_when_its_successor_goes_and_when_nothing_newer_
 }
 
 #[test]
+fn version_that_is_the_newest_again_is_not_called_a_newer_one() {
+    let ask = |script: Script, number| script.ask(&[("a:b", &version(number))]).answer();
+    let script = ask(ask(Script::default(), 1), 2).event(drop_of("a:b", &version(1)));
+    let script = ask(script, 1).event(drop_of("a:b", &version(2)));
+    assert_eq!(script.names(), ["tombstone", "tombstone", "full"]);
+    assert!(
+        script.texts()[0].contains("the same content stands in the attachments of turn 3"),
+        "{}",
+        script.texts()[0]
+    );
+}
+
+#[test]
 fn version_that_only_outdated_diffs_build_on_goes_with_them() {
     let (old, new) = (version(1), version(1).replace("line 30 of it", "line 30"));
     let script = Script::default().ask(&[("a:b", &old)]).answer().ask(&[("a:b", &new)]).answer();
