@@ -2,17 +2,18 @@
 
 use std::{
     cell::OnceCell,
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     ops::{Deref, Range},
     sync::Arc,
 };
 
+use hashbrown::HashMap;
 use jp_resource::{BlobRef, Checksum, Encoding, Payload, ResourceContent, Snapshot, uri};
 
 use super::{
     Delivery, KnownLines, Message, Place, Policy, Shown, Texts, WhyFull, diff,
     hints::{content_bytes, resource_bytes},
-    lines::Span,
+    lines::{self, Span},
     runs::{self, Hasher, LineTable},
     words,
 };
@@ -329,14 +330,14 @@ impl Coverage {
         let new = candidate.new_lines(delivery, visible);
         let has_new = !new.is_empty();
         for (first, part) in new {
-            let pieces = &mut self.files.entry(file.to_owned()).or_default().pieces;
+            let pieces = &mut self.files.entry_ref(file).or_default().pieces;
             let (place, server) = (candidate.place.clone(), candidate.server.clone());
             pieces.push_back(Piece { place, server, first, part, table: OnceCell::new() });
             if pieces.len() > MOST_PIECES {
                 pieces.pop_front();
             }
         }
-        let versions = self.versions.entry(candidate.snapshot.uri.clone()).or_default();
+        let versions = self.versions.entry_ref(&*candidate.snapshot.uri).or_default();
         let version = versions.by_checksum.entry(candidate.place.checksum).or_default();
         let stands = match delivery {
             Delivery::Full(_) if has_new => Some(Stands::Lines),
@@ -360,14 +361,7 @@ impl Coverage {
 
 /// Returns the lines beginning at `first` that are not among `known`: the first of each part, and its bytes.
 fn rest(content: &str, first: usize, known: &[KnownLines]) -> Vec<(usize, Range<usize>)> {
-    let mut starts: Vec<usize> = content
-        .split_inclusive('\n')
-        .scan(0, |at, line| {
-            *at += line.len();
-            Some(*at - line.len())
-        })
-        .collect();
-    starts.push(content.len());
+    let starts = lines::starts(content);
     let at = |line: usize| starts[(line - first).min(starts.len() - 1)];
     let mut rest = Vec::new();
     let mut next = first;

@@ -44,6 +44,17 @@ pub(super) fn count(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count() + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
+/// Returns where each line starts, and where the text ends.
+pub(super) fn starts(text: &str) -> Vec<usize> {
+    let mut starts = Vec::with_capacity(text.len() / 32 + 2);
+    starts.push(0);
+    starts.extend(memchr_iter(b'\n', text.as_bytes()).map(|at| at + 1));
+    if !text.is_empty() && !text.ends_with('\n') {
+        starts.push(text.len());
+    }
+    starts
+}
+
 /// Returns how long the whole lines are with which both texts begin.
 pub(super) fn common_head(left: &str, right: &str) -> usize {
     let same = left.bytes().zip(right.bytes()).take_while(|(left, right)| left == right).count();
@@ -88,6 +99,11 @@ mod tests {
     #[test]
     fn lines_are_counted_whether_the_last_is_ended_or_not() {
         assert_eq!((count(""), count("a"), count("a\n"), count("a\nb")), (0, 1, 1, 2));
+        let starts = |text| super::starts(text);
+        assert_eq!(
+            (starts(""), starts("a"), starts("a\n"), starts("a\nb")),
+            (vec![0], vec![0, 1], vec![0, 2], vec![0, 2, 3])
+        );
     }
 
     #[test]

@@ -4,10 +4,12 @@ use std::{hash::BuildHasher, ops::Range};
 
 use hashbrown::{DefaultHashBuilder, HashMap};
 
+use super::lines;
+
 /// Texts of more lines are not searched, and of what is searched no more lines are looked at.
 const MOST_LINES: usize = 10_000;
 /// So many places of equal lines are tried for each line.
-const MOST_PLACES: usize = 8;
+const MOST_PLACES: usize = 4;
 
 /// The lines of a text, as hashes: what they find is compared before it is believed.
 #[derive(Debug)]
@@ -34,12 +36,10 @@ pub(super) struct Run {
 
 impl Hasher {
     pub(super) fn table(&self, text: &str) -> LineTable {
-        let mut table = LineTable { hashes: Vec::new(), starts: vec![0] };
-        for line in text.split_inclusive('\n') {
-            table.hashes.push(self.0.hash_one(line));
-            table.starts.push(table.starts[table.starts.len() - 1] + line.len());
-        }
-        table
+        let starts = lines::starts(text);
+        let hashes =
+            starts.windows(2).map(|line| self.0.hash_one(&text.as_bytes()[line[0]..line[1]])).collect();
+        LineTable { hashes, starts }
     }
 }
 
@@ -51,7 +51,8 @@ impl LineTable {
 
     /// Returns at most how many bytes of lines stand on one side alone, of these lines and others.
     pub(super) fn alone(&self, other: &Self) -> usize {
-        let mut sides: HashMap<u64, [bool; 2]> = HashMap::with_capacity(self.hashes.len());
+        let mut sides: HashMap<u64, [bool; 2]> =
+            HashMap::with_capacity(self.hashes.len() + other.hashes.len());
         self.hashes.iter().for_each(|hash| sides.entry(*hash).or_default()[0] = true);
         other.hashes.iter().for_each(|hash| sides.entry(*hash).or_default()[1] = true);
         let alone = |table: &Self| -> usize {
@@ -70,6 +71,9 @@ pub(super) fn find(ours: &LineTable, texts: &[&LineTable], least: usize) -> Vec<
     if ours.hashes.len() > MOST_LINES {
         return runs;
     }
+    if let Some(run) = whole(ours, texts).filter(|run| ours.bytes(&run.ours).len() >= least) {
+        return vec![run];
+    }
     let standing = Standing::of(ours, texts);
     let (mut at, mut end) = (0, 0);
     while at < ours.hashes.len() {
@@ -84,22 +88,48 @@ pub(super) fn find(ours: &LineTable, texts: &[&LineTable], least: usize) -> Vec<
     runs
 }
 
+/// Finds all of the lines in one text.
+fn whole(ours: &LineTable, texts: &[&LineTable]) -> Option<Run> {
+    let first = ours.hashes.first()?;
+    texts.iter().enumerate().find_map(|(text, table)| {
+        let mut starts = table.hashes.iter().enumerate().filter(|(_, hash)| *hash == first);
+        let (theirs, _) = starts.find(|(start, _)| table.hashes[*start..].starts_with(&ours.hashes))?;
+        Some(Run { ours: 0..ours.hashes.len(), text, theirs })
+    })
+}
+
 /// Where lines stand in texts.
 struct Standing<'t> {
     ours: &'t LineTable,
     texts: &'t [&'t LineTable],
-    places: HashMap<u64, Vec<(usize, usize)>>,
+    places: HashMap<u64, Places>,
+}
+
+/// Where a line stands: in which texts, and at what index of each.
+#[derive(Default)]
+struct Places {
+    count: usize,
+    places: [(usize, usize); MOST_PLACES],
+}
+
+impl Places {
+    fn push(&mut self, place: (usize, usize)) {
+        if let Some(free) = self.places.get_mut(self.count) {
+            *free = place;
+            self.count += 1;
+        }
+    }
 }
 
 impl<'t> Standing<'t> {
     fn of(ours: &'t LineTable, texts: &'t [&'t LineTable]) -> Self {
-        let mut places: HashMap<u64, Vec<(usize, usize)>> =
-            ours.hashes.iter().map(|hash| (*hash, Vec::new())).collect();
+        let mut places: HashMap<u64, Places> = HashMap::with_capacity(ours.hashes.len());
+        places.extend(ours.hashes.iter().map(|hash| (*hash, Places::default())));
         let lines = texts.iter().enumerate().flat_map(|(text, table)| {
             table.hashes.iter().enumerate().map(move |(index, hash)| (hash, (text, index)))
         });
         for (hash, place) in lines.take(MOST_LINES) {
-            if let Some(places) = places.get_mut(hash).filter(|places| places.len() < MOST_PLACES) {
+            if let Some(places) = places.get_mut(hash) {
                 places.push(place);
             }
         }
@@ -109,7 +139,8 @@ impl<'t> Standing<'t> {
     /// Returns the longest run through line `at`; it reaches back to `end` at most, where the one before ends.
     fn longest(&self, at: usize, end: usize) -> Option<Run> {
         let ours = &self.ours.hashes;
-        let runs = self.places.get(&ours[at])?.iter().map(|(text, index)| {
+        let Places { count, places } = self.places.get(&ours[at])?;
+        let runs = places[..*count].iter().map(|(text, index)| {
             let theirs = &self.texts[*text].hashes;
             let same = |(left, right): &(&u64, &u64)| left == right;
             let after = ours[at..].iter().zip(&theirs[*index..]).take_while(same).count();
