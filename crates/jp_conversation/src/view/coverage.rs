@@ -14,7 +14,7 @@ use super::{
     Delivery, KnownLines, Message, Place, Policy, Shown, Texts, WhyFull, diff,
     hints::{content_bytes, resource_bytes},
     lines::{self, Span},
-    runs::{self, Hasher, LineTable},
+    runs::{self, Hasher, LineTable, Run},
     words,
 };
 
@@ -294,24 +294,21 @@ impl Coverage {
         policy: &Policy,
         visible: &mut Visible<'_, '_, '_>,
     ) -> Vec<KnownLines> {
-        let tables = near.iter().filter_map(|piece| Some((*piece, self.table(piece, visible)?)));
-        let (pieces, tables): (Vec<&Piece>, Vec<&LineTable>) = tables.unzip();
+        let mut texts: Vec<(&Piece, &LineTable)> = Vec::new();
+        for piece in near {
+            let Some(table) = self.table(piece, visible) else { continue };
+            if let Some(theirs) = table.find_all(&compared.table) {
+                let run = Run { ours: 0..compared.table.len(), text: 0, theirs };
+                if let Some(all) = compared.verified(run, &[(*piece, table)], visible) {
+                    return vec![all];
+                }
+            }
+            texts.push((*piece, table));
+        }
+        let tables: Vec<&LineTable> = texts.iter().map(|(_, table)| *table).collect();
         let least = usize::try_from(policy.min_bytes).unwrap_or(usize::MAX).max(LEAST_KNOWN);
         let runs = runs::find(&compared.table, &tables, least.min(compared.content.len()));
-        let known = runs.into_iter().filter_map(|run| {
-            let (piece, theirs) = (pieces[run.text], run.theirs..run.theirs + run.ours.len());
-            // Equal hashes are most likely equal lines; whoever chose them to be others gains nothing.
-            let text = visible.piece(piece)?;
-            let is_same = text.get(tables[run.text].bytes(&theirs))
-                == compared.content.get(compared.table.bytes(&run.ours));
-            let span = |first: usize, lines: &Range<usize>| Span {
-                first: first + lines.start,
-                last: first + lines.end - 1,
-            };
-            let (ours, theirs) = (span(compared.ours.first, &run.ours), span(piece.first, &theirs));
-            is_same.then(|| KnownLines { ours, at: piece.place.clone(), theirs })
-        });
-        known.collect()
+        runs.into_iter().filter_map(|run| compared.verified(run, &texts, visible)).collect()
     }
 
     fn table<'p>(&self, piece: &'p Piece, visible: &mut Visible<'_, '_, '_>) -> Option<&'p LineTable> {
@@ -385,6 +382,27 @@ struct Compared<'c, 'm> {
     content: &'c str,
     table: LineTable,
     ours: Span,
+}
+
+impl Compared<'_, '_> {
+    /// Names the lines of a run. Equal hashes are most likely equal lines, and are compared before it is said.
+    fn verified(
+        &self,
+        run: Run,
+        texts: &[(&Piece, &LineTable)],
+        visible: &mut Visible<'_, '_, '_>,
+    ) -> Option<KnownLines> {
+        let (piece, table) = texts[run.text];
+        let theirs = run.theirs..run.theirs + run.ours.len();
+        let text = visible.piece(piece)?;
+        let is_same = text.get(table.bytes(&theirs)) == self.content.get(self.table.bytes(&run.ours));
+        let span = |first: usize, lines: Range<usize>| Span {
+            first: first + lines.start,
+            last: first + lines.end - 1,
+        };
+        let (ours, theirs) = (span(self.ours.first, run.ours), span(piece.first, theirs));
+        is_same.then(|| KnownLines { ours, at: piece.place.clone(), theirs })
+    }
 }
 
 impl<'m> Candidate<'m> {

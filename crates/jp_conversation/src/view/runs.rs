@@ -49,6 +49,18 @@ impl LineTable {
         self.starts[lines.start]..self.starts[lines.end]
     }
 
+    /// Finds all of the lines of another table; returns the index of the first of them.
+    pub(super) fn find_all(&self, lines: &Self) -> Option<usize> {
+        let first = lines.hashes.first()?;
+        let starts = self.hashes.iter().enumerate().filter(|(_, hash)| *hash == first);
+        starts.map(|(start, _)| start).find(|start| self.hashes[*start..].starts_with(&lines.hashes))
+    }
+
+    /// Returns how many lines there are.
+    pub(super) fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
     /// Returns at most how many bytes of lines stand on one side alone, of these lines and others.
     pub(super) fn alone(&self, other: &Self) -> usize {
         let mut sides: HashMap<u64, [bool; 2]> =
@@ -71,9 +83,6 @@ pub(super) fn find(ours: &LineTable, texts: &[&LineTable], least: usize) -> Vec<
     if ours.hashes.len() > MOST_LINES {
         return runs;
     }
-    if let Some(run) = whole(ours, texts).filter(|run| ours.bytes(&run.ours).len() >= least) {
-        return vec![run];
-    }
     let standing = Standing::of(ours, texts);
     let (mut at, mut end) = (0, 0);
     while at < ours.hashes.len() {
@@ -86,16 +95,6 @@ pub(super) fn find(ours: &LineTable, texts: &[&LineTable], least: usize) -> Vec<
         }
     }
     runs
-}
-
-/// Finds all of the lines in one text.
-fn whole(ours: &LineTable, texts: &[&LineTable]) -> Option<Run> {
-    let first = ours.hashes.first()?;
-    texts.iter().enumerate().find_map(|(text, table)| {
-        let mut starts = table.hashes.iter().enumerate().filter(|(_, hash)| *hash == first);
-        let (theirs, _) = starts.find(|(start, _)| table.hashes[*start..].starts_with(&ours.hashes))?;
-        Some(Run { ours: 0..ours.hashes.len(), text, theirs })
-    })
 }
 
 /// Where lines stand in texts.
@@ -172,6 +171,10 @@ mod tests {
         assert_eq!(found("a\nb\n", &["a\nb\n", "a\nb\n"], 4), [Run { ours: 0..2, text: 0, theirs: 0 }]);
         assert_eq!(found("a\nb\n", &["a\nb\n"], 5), []);
         assert_eq!(found(&"a\n".repeat(MOST_LINES + 1), &["a\n"], 1), []);
+        let hasher = Hasher::default();
+        assert_eq!(hasher.table("a\nb\na\nc\n").find_all(&hasher.table("a\nc\n")), Some(2));
+        assert_eq!(hasher.table("a\nb\n").find_all(&hasher.table("b")), None);
+        assert_eq!(hasher.table("a\n").find_all(&hasher.table("")), None);
     }
 
     #[test]
