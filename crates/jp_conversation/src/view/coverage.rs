@@ -206,16 +206,16 @@ impl Coverage {
         };
         let Some(content) = candidate.lines(visible) else { return Err(WhyFull::New) };
         let (table, ours) = (self.hasher.table(&content), Span::of_text(&content, first));
-        let compared = Compared { candidate, content: &content, table, ours };
+        let compared = Compared { candidate, content: &content, table, ours, near, policy };
         if fragment.is_some() {
             // Not as a diff: lines move in and out of a range, and are no less there for that.
-            return self.parts(&compared, &near, policy, visible);
+            return self.parts(&compared, visible);
         }
-        match self.changed(&compared, &near, policy, visible) {
+        match self.changed(&compared, visible) {
             // A file that changed so much since it stood whole is better read as it is now.
-            Err(why) if why != WhyFull::ChangedMuch => self
-                .parts(&compared, &near, policy, visible)
-                .map_err(|few| if why == WhyFull::New { few } else { why }),
+            Err(why) if why != WhyFull::ChangedMuch => {
+                self.parts(&compared, visible).map_err(|few| if why == WhyFull::New { few } else { why })
+            }
             changed => changed,
         }
     }
@@ -235,15 +235,16 @@ impl Coverage {
     fn changed(
         &self,
         compared: &Compared<'_, '_>,
-        near: &[&Piece],
-        policy: &Policy,
         visible: &mut Visible<'_, '_, '_>,
     ) -> Result<Shorter, WhyFull> {
         let candidate = compared.candidate;
         let newest = self.newest(&candidate.snapshot.uri, &candidate.server).ok_or(WhyFull::New)?;
-        let can_build = policy.diffs && matches!(newest.stands, Stands::Lines);
-        let piece =
-            near.iter().find(|piece| can_build && piece.place == newest.place).ok_or(WhyFull::Changed)?;
+        let can_build = compared.policy.diffs && matches!(newest.stands, Stands::Lines);
+        let piece = compared
+            .near
+            .iter()
+            .find(|piece| can_build && piece.place == newest.place)
+            .ok_or(WhyFull::Changed)?;
         let most = (compared.content.len() as f64 * WORTHWHILE) as usize;
         let table = self.table(piece, visible).ok_or(WhyFull::Changed)?;
         if compared.table.alone(table) > most {
@@ -261,15 +262,13 @@ impl Coverage {
     fn parts(
         &self,
         compared: &Compared<'_, '_>,
-        near: &[&Piece],
-        policy: &Policy,
         visible: &mut Visible<'_, '_, '_>,
     ) -> Result<Shorter, WhyFull> {
-        if !policy.ranges {
+        if !compared.policy.ranges {
             return Err(WhyFull::SwitchedOff);
         }
         let (content, snapshot) = (compared.content, compared.candidate.snapshot);
-        let known = self.known(compared, near, policy, visible);
+        let known = self.known(compared, visible);
         let text = match known.as_slice() {
             [] => return Err(WhyFull::FewLines),
             [known] if known.ours == compared.ours => words::lines(snapshot, known),
@@ -287,15 +286,9 @@ impl Coverage {
     }
 
     /// Finds the lines that are visible somewhere.
-    fn known(
-        &self,
-        compared: &Compared<'_, '_>,
-        near: &[&Piece],
-        policy: &Policy,
-        visible: &mut Visible<'_, '_, '_>,
-    ) -> Vec<KnownLines> {
+    fn known(&self, compared: &Compared<'_, '_>, visible: &mut Visible<'_, '_, '_>) -> Vec<KnownLines> {
         let mut texts: Vec<(&Piece, &LineTable)> = Vec::new();
-        for piece in near {
+        for piece in &compared.near {
             let Some(table) = self.table(piece, visible) else { continue };
             if let Some(theirs) = table.find_all(&compared.table) {
                 let run = Run { ours: 0..compared.table.len(), text: 0, theirs };
@@ -306,7 +299,7 @@ impl Coverage {
             texts.push((*piece, table));
         }
         let tables: Vec<&LineTable> = texts.iter().map(|(_, table)| *table).collect();
-        let least = usize::try_from(policy.min_bytes).unwrap_or(usize::MAX).max(LEAST_KNOWN);
+        let least = usize::try_from(compared.policy.min_bytes).unwrap_or(usize::MAX).max(LEAST_KNOWN);
         let runs = runs::find(&compared.table, &tables, least.min(compared.content.len()));
         runs.into_iter().filter_map(|run| compared.verified(run, &texts, visible)).collect()
     }
@@ -382,6 +375,9 @@ struct Compared<'c, 'm> {
     content: &'c str,
     table: LineTable,
     ours: Span,
+    /// The visible lines of the same file, the newest first.
+    near: Vec<&'c Piece>,
+    policy: &'c Policy,
 }
 
 impl Compared<'_, '_> {

@@ -61,7 +61,7 @@ impl LineTable {
         self.hashes.len()
     }
 
-    /// Returns at most how many bytes of lines stand on one side alone, of these lines and others.
+    /// Returns how many bytes of lines stand on one side alone, of these and others: a diff has at least those.
     pub(super) fn alone(&self, other: &Self) -> usize {
         let mut sides: HashMap<u64, [bool; 2]> =
             HashMap::with_capacity(self.hashes.len() + other.hashes.len());
