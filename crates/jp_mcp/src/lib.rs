@@ -1,0 +1,1 @@
+//! Talks to MCP servers as a client.

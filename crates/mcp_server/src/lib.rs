@@ -1,0 +1,1 @@
+//! Resources and RFC 6570 templates for MCP servers.
