@@ -1,0 +1,254 @@
+//! Answers what a server asks by itself, and passes on what it tells.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+        mpsc::Sender,
+    },
+};
+
+use rmcp::{
+    ErrorData, RoleClient, Service,
+    model::{
+        ClientCapabilities, ClientResult, CustomResult, ElicitationCapability, FormElicitationCapability, GetExtensions,
+        Implementation, InitializeRequestParams, RequestId, RootsCapabilities, ServerNotification, ServerRequest,
+        UrlElicitationCapability,
+    },
+    service::{InboundStreamOrigin, NotificationContext, RequestContext},
+};
+use serde_json::{Value, json};
+use tokio::sync::{mpsc::UnboundedSender, oneshot};
+use url::Url;
+
+use crate::{Client, Elicitation, Elicited, LogMessage, Progress, raw::Raw};
+
+/// How many changes of a server are kept for whoever asks for them.
+const MAX_CHANGES: usize = 1_000;
+
+/// What comes up while a request runs, for whoever waits for it.
+pub(crate) enum Event {
+    Asked(Elicitation, oneshot::Sender<Elicited>),
+    Progressed(Progress),
+    Logged(LogMessage),
+    Done(Result<Value, crate::Fault>),
+}
+
+/// What changes how long a request may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    /// The server is at it.
+    Alive,
+    /// A person is asked, who has all the time they need.
+    Asking,
+}
+
+/// A request that runs.
+#[derive(Clone)]
+pub(crate) struct Running {
+    key: u64,
+    id: Option<RequestId>,
+    token: Option<String>,
+    pub(crate) events: Sender<Event>,
+    pub(crate) signs: UnboundedSender<Sign>,
+}
+
+/// Something that a server says has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The list of its tools.
+    Tools,
+    /// The list of its resources, or of its templates.
+    Resources,
+    /// The list of its prompts.
+    Prompts,
+    /// The content of a resource.
+    Resource(String),
+}
+
+/// What a connection shares with what rmcp runs for it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) raw: Arc<Raw>,
+    client: Client,
+    running: Mutex<Vec<Running>>,
+    changes: Mutex<Vec<Change>>,
+    keys: AtomicU64,
+}
+
+/// What rmcp runs for a connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Attendant(pub(crate) Arc<Shared>);
+
+impl Shared {
+    pub(crate) fn new(raw: Arc<Raw>, client: Client) -> Self {
+        Self { raw, client, running: Mutex::default(), changes: Mutex::default(), keys: AtomicU64::new(0) }
+    }
+
+    /// Adds a request; it is taken away with [`Self::ended`].
+    pub(crate) fn begun(&self, events: Sender<Event>, signs: UnboundedSender<Sign>) -> u64 {
+        let key = self.keys.fetch_add(1, Relaxed);
+        self.running().push(Running { key, id: None, token: None, events, signs });
+        key
+    }
+
+    /// Says what the protocol knows a request by.
+    pub(crate) fn identified(&self, key: u64, id: &RequestId, token: &Value) {
+        if let Some(running) = self.running().iter_mut().find(|running| running.key == key) {
+            (running.id, running.token) = (Some(id.clone()), Some(token.to_string()));
+        }
+    }
+
+    pub(crate) fn ended(&self, key: u64) {
+        self.running().retain(|running| running.key != key);
+    }
+
+    /// Returns what changed since the last time.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        std::mem::take(&mut self.changes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn changed(&self, change: Change) {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        if changes.len() < MAX_CHANGES && !changes.contains(&change) {
+            changes.push(change);
+        }
+    }
+
+    /// Takes a notification.
+    pub(crate) fn told(&self, notification: ServerNotification) {
+        match notification {
+            ServerNotification::ToolListChangedNotification(_) => self.changed(Change::Tools),
+            ServerNotification::ResourceListChangedNotification(_) => self.changed(Change::Resources),
+            ServerNotification::PromptListChangedNotification(_) => self.changed(Change::Prompts),
+            ServerNotification::ResourceUpdatedNotification(updated) => {
+                self.changed(Change::Resource(updated.params.uri));
+            }
+            ServerNotification::ProgressNotification(progress) => self.progressed(&json!(progress.params)),
+            ServerNotification::LoggingMessageNotification(message) => {
+                self.logged(LogMessage::read(&json!(message.params)));
+            }
+            _ => {}
+        }
+    }
+
+    fn progressed(&self, params: &Value) {
+        let token = params["progressToken"].to_string();
+        let running = self.running().iter().find(|running| running.token.as_ref() == Some(&token)).cloned();
+        if let (Some(running), Some(progress)) = (running, Progress::read(params)) {
+            // Nobody waits for it any more where these fail.
+            _ = running.signs.send(Sign::Alive);
+            _ = running.events.send(Event::Progressed(progress));
+        }
+    }
+
+    fn logged(&self, message: LogMessage) {
+        match self.running().last() {
+            Some(running) => _ = running.events.send(Event::Logged(message)),
+            None => self.raw.remark_logged(message),
+        }
+    }
+
+    /// Has a person asked by whoever waits for the request that led to it.
+    pub(crate) async fn ask(&self, elicitation: Elicitation, of: Option<&RequestId>) -> Elicited {
+        let running = {
+            let running = self.running();
+            // Where the transport can't tell, it is about the newest request.
+            let own = running.iter().find(|running| of.is_some() && running.id.as_ref() == of);
+            own.or(running.last()).cloned()
+        };
+        let Some(running) = running else { return Elicited::Decline };
+        let (reply, answer) = oneshot::channel();
+        _ = running.signs.send(Sign::Asking);
+        let answer = match running.events.send(Event::Asked(elicitation, reply)) {
+            Ok(()) => answer.await.unwrap_or(Elicited::Cancel),
+            Err(_) => Elicited::Cancel,
+        };
+        _ = running.signs.send(Sign::Alive);
+        answer
+    }
+
+    /// Answers `roots/list`: the workspace is the one root.
+    pub(crate) fn roots(&self) -> Value {
+        let root: &PathBuf = &self.client.root;
+        let uri = Url::from_file_path(root).map(String::from).unwrap_or_default();
+        let name = root.file_name().map(|name| name.to_string_lossy().into_owned());
+        match name {
+            Some(name) => json!({"roots": [{"uri": uri, "name": name}]}),
+            None => json!({"roots": [{"uri": uri}]}),
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Running").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Service<RoleClient> for Attendant {
+    async fn handle_request(
+        &self,
+        request: ServerRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ClientResult, ErrorData> {
+        let params = self.0.raw.question(&context.id);
+        let (method, origin) = match &request {
+            ServerRequest::PingRequest(_) => return Ok(ClientResult::empty(())),
+            ServerRequest::ListRootsRequest(_) => return Ok(custom(self.0.roots())),
+            ServerRequest::CreateMessageRequest(_) => ("sampling/createMessage", None),
+            ServerRequest::ElicitRequest(request) => ("elicitation/create", origin(request)),
+            ServerRequest::CustomRequest(request) => (request.method.as_str(), origin(request)),
+            _ => ("what it asks for", None),
+        };
+        match method {
+            "elicitation/create" => {
+                let elicitation =
+                    Elicitation::read(&params).map_err(|reason| ErrorData::invalid_params(reason, None))?;
+                Ok(custom(self.0.ask(elicitation, origin).await.into_result()))
+            }
+            method => Err(ErrorData::new(
+                rmcp::model::ErrorCode::METHOD_NOT_FOUND,
+                format!("this client does not offer `{method}`"),
+                None,
+            )),
+        }
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ServerNotification,
+        _: NotificationContext<RoleClient>,
+    ) -> Result<(), ErrorData> {
+        self.0.told(notification);
+        Ok(())
+    }
+
+    fn get_info(&self) -> InitializeRequestParams {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(
+            ElicitationCapability::new()
+                .with_form(FormElicitationCapability::default())
+                .with_url(UrlElicitationCapability::default()),
+        );
+        capabilities.roots = Some(RootsCapabilities::default());
+        InitializeRequestParams::new(capabilities, Implementation::new("jp", &self.0.client.version))
+    }
+}
+
+fn custom(result: Value) -> ClientResult {
+    ClientResult::CustomResult(CustomResult::new(result))
+}
+
+/// Returns the request whose stream another came on, where the transport can tell.
+fn origin(request: &impl GetExtensions) -> Option<&RequestId> {
+    match request.extensions().get::<InboundStreamOrigin>() {
+        Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),
+        _ => None,
+    }
+}

@@ -1,0 +1,101 @@
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+
+use url::Url;
+
+/// A server, as it is configured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerConfig {
+    /// What the configuration calls it.
+    pub name: String,
+    /// How it is reached.
+    pub transport: Transport,
+    /// How long it may take until it has said who it is.
+    pub startup_timeout: Duration,
+    /// How long one request may go without a sign of life; ten times that is the most it may take.
+    pub timeout: Duration,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Transport {
+    /// A program that is started, and spoken to on its stdin and stdout.
+    Stdio(Program),
+    /// An endpoint of Streamable HTTP.
+    Http(Endpoint),
+}
+
+/// What is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The program.
+    pub program: String,
+    /// Its arguments.
+    pub arguments: Vec<String>,
+    /// Variables that it gets beside those of jp.
+    pub environment: BTreeMap<String, String>,
+    /// Variables that it doesn't get: they hold keys.
+    pub withheld: Vec<String>,
+    /// Where it runs.
+    pub directory: PathBuf,
+}
+
+/// Where requests are sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The endpoint, whole.
+    pub url: Url,
+    /// Headers of each request. They may hold keys.
+    pub headers: BTreeMap<String, String>,
+    /// What proves who asks, sent as a bearer token.
+    pub token: Option<String>,
+}
+
+/// Who speaks to servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Its version, as servers are told.
+    pub version: String,
+    /// The workspace root: the one root that servers are told of.
+    pub root: PathBuf,
+}
+
+/// How much is taken of what a server sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Length of one message in bytes.
+    pub message: usize,
+    /// Number of blocks in one result.
+    pub blocks: usize,
+    /// Length of the text of one block or resource in bytes.
+    pub text: usize,
+    /// Length of the bytes of one block or resource, decoded.
+    pub blob: usize,
+    /// Number of pages of one list.
+    pub pages: usize,
+    /// Number of tools.
+    pub tools: usize,
+    /// Number of resources, and of templates.
+    pub resources: usize,
+    /// How often one request may be asked back for more.
+    pub rounds: usize,
+    /// Number of links that are followed for one result.
+    pub links: usize,
+    /// Number of lines on stdout that are no messages.
+    pub rubbish: usize,
+}
+
+impl Limits {
+    /// What is taken of every server.
+    pub const USUAL: Self = Self {
+        message: 64_000_000,
+        blocks: 1_000,
+        text: 10_000_000,
+        blob: 10_000_000,
+        pages: 200,
+        tools: 1_000,
+        resources: 10_000,
+        rounds: 20,
+        links: 20,
+        rubbish: 1_000,
+    };
+}

@@ -1,0 +1,494 @@
+//! A server that is spoken to.
+
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        mpsc::{self, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+use rmcp::{
+    Peer, RoleClient, ServiceError,
+    model::{
+        CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ErrorData, RequestId,
+        ServerPeerInfo, SubscriptionFilter,
+    },
+    service::{ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService, serve_client_with_lifecycle},
+};
+use serde_json::{Map, Value, json};
+use tokio::{
+    runtime::Handle,
+    sync::{mpsc as channel, oneshot},
+    time::Instant,
+};
+
+use crate::{
+    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, ResourceInfo, ServerConfig, ServerError, Transport,
+    attendant::{Attendant, Event, Shared, Sign},
+    http::{self, Http},
+    raw::Raw,
+    stdio::{self, Process},
+};
+
+/// How often whoever waits is asked whether they still want to.
+const TICK: Duration = Duration::from_millis(50);
+/// How many times the timeout a request may take in all, whatever signs of life there are.
+const MOST_TIMEOUTS: u32 = 10;
+/// How long ending a session may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// A page must be visited before a request can be answered (MCP 2025-11-25, "URL Elicitation Required Error").
+const URL_REQUIRED: i32 = -32042;
+
+/// A server that is spoken to.
+///
+/// Whoever makes a request waits for the answer on their own thread; many may at once.
+pub struct Connection {
+    pub(crate) name: String,
+    runtime: Handle,
+    peer: Peer<RoleClient>,
+    service: Mutex<Option<RunningService<RoleClient, Attendant>>>,
+    process: Option<Arc<Process>>,
+    pub(crate) shared: Arc<Shared>,
+    about: About,
+    timeout: Duration,
+    pub(crate) limits: Limits,
+    /// URIs that links of results led to.
+    pub(crate) followed: Mutex<HashSet<String>>,
+    /// What the server lists, as it was when something of it was first read.
+    pub(crate) listed: OnceLock<Vec<ResourceInfo>>,
+}
+
+/// Who a server says it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// The revision of MCP that is spoken.
+    pub revision: String,
+    /// Its name and version, where it says them.
+    pub name: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// What it wants models to know.
+    pub instructions: Option<String>,
+    /// Whether it has tools.
+    pub has_tools: bool,
+    /// Whether it has resources.
+    pub has_resources: bool,
+    /// Whether it completes variables of templates.
+    pub has_completions: bool,
+    /// Whether it tells when a resource changes.
+    pub has_subscriptions: bool,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("name", &self.name).field("about", &self.about).finish_non_exhaustive()
+    }
+}
+
+/// Starts a server and finds out which revision it speaks.
+pub(crate) async fn connect(config: &ServerConfig, client: &Client, limits: Limits) -> Result<Connection, ServerError> {
+    let raw = Arc::new(Raw::default());
+    let shared = Arc::new(Shared::new(Arc::clone(&raw), client.clone()));
+    let failure = |fault| ServerError::new(&config.name, fault);
+    let attendant = Attendant(Arc::clone(&shared));
+    let (process, served) = match &config.transport {
+        Transport::Stdio(program) => {
+            let (process, lines) = stdio::start(program, Arc::clone(&raw), limits).map_err(failure)?;
+            (Some(process), ready(config, serve_client_with_lifecycle(attendant, lines, lifecycle())).await)
+        }
+        Transport::Http(endpoint) => {
+            let http = Http::new(endpoint, Arc::clone(&raw), limits).map_err(failure)?;
+            let transport = http::transport(http, endpoint, limits).map_err(failure)?;
+            (None, ready(config, serve_client_with_lifecycle(attendant, transport, lifecycle())).await)
+        }
+    };
+    let service = match served {
+        Ok(service) => service,
+        Err(fault) => return Err(not_ready(config, fault, process, &raw).await),
+    };
+    let peer = service.peer().clone();
+    let about = peer.peer_info().map(|info| About::read(&info)).unwrap_or_default();
+    Ok(Connection {
+        name: config.name.clone(),
+        runtime: Handle::current(),
+        peer,
+        service: Mutex::new(Some(service)),
+        process: process.map(Arc::new),
+        shared,
+        about,
+        timeout: config.timeout,
+        limits,
+        followed: Mutex::default(),
+        listed: OnceLock::new(),
+    })
+}
+
+/// The newest revision by itself, 2025-11-25 and what servers make of it otherwise.
+fn lifecycle() -> ClientLifecycleMode {
+    use rmcp::model::ProtocolVersion;
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: Some(ProtocolVersion::V_2025_11_25),
+    }
+}
+
+type Served = Result<RunningService<RoleClient, Attendant>, ClientInitializeError>;
+
+async fn ready(
+    config: &ServerConfig,
+    served: impl Future<Output = Served>,
+) -> Result<RunningService<RoleClient, Attendant>, Option<ClientInitializeError>> {
+    match tokio::time::timeout(config.startup_timeout, served).await {
+        Ok(served) => served.map_err(Some),
+        Err(_) => Err(None),
+    }
+}
+
+/// Says why a server did not get ready, and ends it.
+async fn not_ready(
+    config: &ServerConfig,
+    error: Option<ClientInitializeError>,
+    process: Option<Process>,
+    raw: &Raw,
+) -> ServerError {
+    let fault = match (&error, raw.fault(None)) {
+        (None, None | Some(Fault::Status(_))) => Fault::StartTimeout(config.startup_timeout),
+        (_, Some(fault)) => fault,
+        (Some(error), None) => match (start_fault(error), &process) {
+            (Some(fault), _) => fault,
+            (None, Some(process)) => Fault::Ended(process.end().await),
+            (None, None) => Fault::Ended(format!("the connection failed: {error}")),
+        },
+    };
+    let mut stderr = Vec::new();
+    if let Some(process) = process {
+        process.stop().await;
+        stderr = process.stderr();
+    }
+    ServerError { stderr, ..ServerError::new(&config.name, fault) }
+}
+
+/// Says what a server answered instead of who it is; nothing where it did not answer.
+fn start_fault(error: &ClientInitializeError) -> Option<Fault> {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => Some(refused("initialize", error)),
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let all: Vec<_> = server_supported.iter().map(ToString::to_string).collect();
+            Some(Fault::NoCommonRevision(all.join(", ")))
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => start_fault(fallback),
+        ClientInitializeError::ExpectedInitResponse(Some(_))
+        | ClientInitializeError::ExpectedInitResult(Some(_))
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+            Some(Fault::Malformed("it answered `initialize` with something else".to_owned()))
+        }
+        _ => None,
+    }
+}
+
+fn refused(method: &str, error: &ErrorData) -> Fault {
+    Fault::Refused { method: method.to_owned(), code: error.code.0, message: error.message.to_string() }
+}
+
+impl Default for About {
+    fn default() -> Self {
+        Self::read(&ServerPeerInfo::new(rmcp::model::ProtocolVersion::V_2025_11_25, Default::default()))
+    }
+}
+
+impl About {
+    fn read(info: &ServerPeerInfo) -> Self {
+        let capabilities = &info.capabilities;
+        let server = info.server_info.as_ref();
+        Self {
+            revision: info.protocol_version.to_string(),
+            name: server.map(|server| server.name.clone()),
+            version: server.map(|server| server.version.clone()),
+            instructions: info.instructions.clone(),
+            has_tools: capabilities.tools.is_some(),
+            has_resources: capabilities.resources.is_some(),
+            has_completions: capabilities.completions.is_some(),
+            has_subscriptions: capabilities.resources.as_ref().is_some_and(|of| of.subscribe == Some(true)),
+        }
+    }
+
+    /// Returns whether each request stands for itself (MCP from 2026-07-28 on).
+    #[must_use]
+    pub fn is_stateless(&self) -> bool {
+        self.revision.as_str() >= "2026"
+    }
+}
+
+impl Connection {
+    /// Returns what the configuration calls the server.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns who the server says it is.
+    #[must_use]
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Returns what the server said has changed since the last time.
+    #[must_use]
+    pub fn changes(&self) -> Vec<Change> {
+        self.shared.changes()
+    }
+
+    /// Has the server tell when these resources change; [`Self::changes`] has what it tells.
+    ///
+    /// With a revision whose requests stand for themselves this also is what lists are told of by.
+    pub fn subscribe(&self, uris: &[&str], caller: &dyn Caller) -> Result<(), ServerError> {
+        if !self.about.is_stateless() {
+            if !self.about.has_subscriptions {
+                return Err(self.failed(Fault::Unsupported("subscriptions")));
+            }
+            return uris.iter().try_for_each(|uri| self.request("resources/subscribe", json!({"uri": uri}), caller).map(drop));
+        }
+        let filter = SubscriptionFilter::builder()
+            .tools_list_changed()
+            .resources_list_changed()
+            .resource_subscriptions(uris.iter().copied())
+            .build();
+        let (peer, shared) = (self.peer.clone(), Arc::clone(&self.shared));
+        let (acknowledge, acknowledged) = mpsc::channel();
+        self.runtime.spawn(async move {
+            match peer.listen(filter).await {
+                Ok(mut subscription) => {
+                    _ = acknowledge.send(Ok(()));
+                    while let Ok(Some(notification)) = subscription.next().await {
+                        shared.told(notification);
+                    }
+                }
+                Err(error) => _ = acknowledge.send(Err(error)),
+            }
+        });
+        let method = "subscriptions/listen";
+        match acknowledged.recv_timeout(self.timeout) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(self.failed(fault(method, error, None, &self.shared.raw))),
+            Err(_) => Err(self.failed(Fault::Timeout { method: method.to_owned(), timeout: self.timeout })),
+        }
+    }
+
+    /// Makes a request and waits for its answer; questions that come back with one are put to the caller.
+    pub(crate) fn request(&self, method: &str, params: Value, caller: &dyn Caller) -> Result<Value, ServerError> {
+        let mut asking = params.clone();
+        for _ in 0..=self.limits.rounds {
+            let answer = match self.request_once(method, asking, caller) {
+                Err(ServerError { fault: Fault::UrlRequired(elicitations), .. }) => {
+                    self.visited(&elicitations, caller)?;
+                    asking = params.clone();
+                    continue;
+                }
+                answer => answer?,
+            };
+            if answer.get("resultType").and_then(Value::as_str) != Some("input_required") {
+                return Ok(answer);
+            }
+            asking = params.clone();
+            let responses = self.responses(&answer, caller)?;
+            asking["inputResponses"] = responses.into();
+            if let Some(state) = answer.get("requestState") {
+                asking["requestState"] = state.clone();
+            }
+        }
+        Err(self.failed(Fault::TooManyRounds(self.limits.rounds)))
+    }
+
+    /// Answers what a server wants before it answers (MCP 2026-07-28, "Multi Round-Trip Requests").
+    fn responses(&self, answer: &Value, caller: &dyn Caller) -> Result<Map<String, Value>, ServerError> {
+        let requests = answer.get("inputRequests").and_then(Value::as_object);
+        let mut responses = Map::new();
+        for (key, request) in requests.into_iter().flatten() {
+            let params = request.get("params").unwrap_or(&Value::Null);
+            let response = match request.get("method").and_then(Value::as_str).unwrap_or_default() {
+                "elicitation/create" => {
+                    let read = Elicitation::read(params);
+                    let elicitation = read.map_err(|reason| self.failed(Fault::Malformed(format!("it sent {reason}"))))?;
+                    self.asked(&elicitation, caller)?.into_result()
+                }
+                "roots/list" => self.shared.roots(),
+                method => {
+                    let reason = format!("it asks back for {method:?}, which jp does not offer");
+                    return Err(self.failed(Fault::Malformed(reason)));
+                }
+            };
+            responses.insert(key.clone(), response);
+        }
+        Ok(responses)
+    }
+
+    fn asked(&self, elicitation: &Elicitation, caller: &dyn Caller) -> Result<Elicited, ServerError> {
+        let answer = caller.asked(elicitation);
+        if caller.is_cancelled() { Err(self.failed(Fault::Interrupted)) } else { Ok(answer) }
+    }
+
+    /// Has the person visit the pages that a server wants visited first.
+    fn visited(&self, elicitations: &[Value], caller: &dyn Caller) -> Result<(), ServerError> {
+        for elicitation in elicitations {
+            let mut elicitation = elicitation.clone();
+            elicitation["mode"] = "url".into();
+            let read = Elicitation::read(&elicitation);
+            let elicitation = read.map_err(|reason| self.failed(Fault::Malformed(format!("it sent {reason}"))))?;
+            if !matches!(self.asked(&elicitation, caller)?, Elicited::Accept(_)) {
+                return Err(self.failed(Fault::Malformed("it wants a page visited first, and it was not".to_owned())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes one request and waits for what comes of it.
+    fn request_once(&self, method: &str, params: Value, caller: &dyn Caller) -> Result<Value, ServerError> {
+        let (events, arrived) = mpsc::channel();
+        let (cancel, cancelled) = oneshot::channel();
+        let request = Request {
+            method: method.to_owned(),
+            params,
+            peer: self.peer.clone(),
+            shared: Arc::clone(&self.shared),
+            process: self.process.clone(),
+            timeout: self.timeout,
+        };
+        self.runtime.spawn(request.run(events, cancelled));
+        let mut cancel = Some(cancel);
+        let result = loop {
+            self.shared.raw.remarks().iter().for_each(|remark| caller.logged(remark));
+            match arrived.recv_timeout(TICK) {
+                Ok(Event::Done(result)) => break result,
+                Ok(Event::Progressed(progress)) => caller.progressed(&progress),
+                Ok(Event::Logged(message)) => caller.logged(&message),
+                // Where it is gone, nobody waits for the answer.
+                Ok(Event::Asked(elicitation, reply)) => _ = reply.send(caller.asked(&elicitation)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Err(Fault::Ended("the connection is closed".to_owned())),
+            }
+            if caller.is_cancelled()
+                && let Some(cancel) = cancel.take()
+            {
+                _ = cancel.send(());
+            }
+        };
+        self.shared.raw.remarks().iter().for_each(|remark| caller.logged(remark));
+        result.map_err(|fault| self.ended(fault))
+    }
+
+    /// Makes an error of a fault; where the server may be gone, with what it wrote last.
+    fn ended(&self, fault: Fault) -> ServerError {
+        let is_gone = matches!(fault, Fault::Ended(_) | Fault::MessageTooLong(_) | Fault::Timeout { .. });
+        let stderr = self.process.as_ref().filter(|_| is_gone).map(|process| process.stderr()).unwrap_or_default();
+        ServerError { stderr, ..self.failed(fault) }
+    }
+
+    pub(crate) fn failed(&self, fault: Fault) -> ServerError {
+        ServerError::new(&self.name, fault)
+    }
+
+    /// Ends the session, and the program.
+    pub(crate) async fn close(&self) {
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut service) = service {
+            if let Some(process) = &self.process {
+                process.stop().await;
+            }
+            _ = service.close_with_timeout(CLOSE_TIMEOUT).await;
+        }
+    }
+}
+
+/// A request on its way.
+struct Request {
+    method: String,
+    params: Value,
+    peer: Peer<RoleClient>,
+    shared: Arc<Shared>,
+    process: Option<Arc<Process>>,
+    timeout: Duration,
+}
+
+impl Request {
+    async fn run(self, events: mpsc::Sender<Event>, cancelled: oneshot::Receiver<()>) {
+        let (signs, signals) = channel::unbounded_channel();
+        let key = self.shared.begun(events.clone(), signs);
+        let result = self.answered(key, cancelled, signals).await;
+        self.shared.ended(key);
+        let result = match (result, &self.process) {
+            (Err(Fault::Ended(_)), Some(process)) => Err(Fault::Ended(process.end().await)),
+            (result, _) => result,
+        };
+        // Nobody waits any more where this fails.
+        _ = events.send(Event::Done(result));
+    }
+
+    async fn answered(
+        &self,
+        key: u64,
+        mut cancelled: oneshot::Receiver<()>,
+        mut signals: channel::UnboundedReceiver<Sign>,
+    ) -> Result<Value, Fault> {
+        let request = ClientRequest::CustomRequest(CustomRequest::new(&self.method, Some(self.params.clone())));
+        let raw = &self.shared.raw;
+        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let mut handle = sent.map_err(|error| fault(&self.method, error, None, raw))?;
+        let id = handle.id.clone();
+        self.shared.identified(key, &id, &json!(handle.progress_token));
+        let start = Instant::now();
+        let mut deadline = Some(start + self.timeout);
+        let most = start + self.timeout * MOST_TIMEOUTS;
+        let given_up = loop {
+            tokio::select! {
+                response = &mut handle.rx => {
+                    let response = response.unwrap_or(Err(ServiceError::TransportClosed));
+                    let answer = response.map_err(|error| fault(&self.method, error, Some(&id), raw));
+                    let answer = answer.map(|_| raw.take(&id).unwrap_or_default());
+                    raw.forget(&id);
+                    return answer;
+                }
+                Some(sign) = signals.recv() => deadline = (sign == Sign::Alive).then(|| (Instant::now() + self.timeout).min(most)),
+                () = until(deadline) => break Fault::Timeout { method: self.method.clone(), timeout: self.timeout },
+                _ = &mut cancelled => break Fault::Interrupted,
+            }
+        };
+        raw.forget(&id);
+        self.withdraw(id, &given_up).await;
+        Err(given_up)
+    }
+
+    /// Tells the server that nobody waits any more.
+    async fn withdraw(&self, id: RequestId, reason: &Fault) {
+        let params = CancelledNotificationParam::new(Some(id), Some(reason.to_string()));
+        let notification = CancelledNotification::new(params);
+        // It may be gone.
+        _ = tokio::time::timeout(CLOSE_TIMEOUT, self.peer.send_notification(notification.into())).await;
+    }
+}
+
+/// Waits until a moment; for ever where there is none.
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Says what went wrong with a request.
+fn fault(method: &str, error: ServiceError, id: Option<&RequestId>, raw: &Raw) -> Fault {
+    let known = raw.fault(id);
+    match error {
+        ServiceError::McpError(error) if error.code.0 == URL_REQUIRED => {
+            let elicitations = error.data.as_ref().and_then(|data| data["elicitations"].as_array());
+            Fault::UrlRequired(elicitations.cloned().unwrap_or_default())
+        }
+        ServiceError::McpError(error) => match known {
+            Some(fault @ Fault::Malformed(_)) => fault,
+            _ => refused(method, &error),
+        },
+        error => known.unwrap_or_else(|| Fault::Ended(format!("the connection is closed: {error}"))),
+    }
+}

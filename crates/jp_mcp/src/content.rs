@@ -1,0 +1,239 @@
+//! What a server sends as content, read from the JSON that came, block by block.
+
+use std::time::Duration;
+
+use jp_resource::{Annotations, Resource, ResourceContent};
+use jp_tool::{ContentBlock, ToolResponse};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::{Fault, Limits, raw::quoted};
+
+/// The prefix of what jp notes in `_meta`, which no server does.
+const OWN: &str = "computer.jp/";
+const ERROR: &str = "computer.jp/error";
+
+/// What a tool returned.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Returned {
+    pub(crate) response: ToolResponse,
+    /// What stands for a resource without its content, with where in [`ToolResponse::content`] it belongs, in order.
+    pub(crate) links: Vec<(usize, ResourceLink)>,
+    /// What was passed over, and why.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A resource that a server names without its content (MCP, "Resource Links").
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ResourceLink {
+    pub(crate) uri: String,
+    pub(crate) name: Option<String>,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) mime_type: Option<String>,
+    pub(crate) size: Option<u64>,
+    pub(crate) annotations: Option<Annotations>,
+}
+
+/// What a resource holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// Its contents, in the server's order, with the server's URIs byte for byte.
+    pub contents: Vec<Resource>,
+    /// How long it may be taken for current, as the server says (MCP 2026-07-28, `ttlMs`).
+    pub ttl: Option<Duration>,
+    /// What was passed over, and why.
+    pub warnings: Vec<String>,
+}
+
+/// Reads the result of `tools/call`.
+pub(crate) fn result(answer: Value, limits: &Limits) -> Result<Returned, Fault> {
+    let Value::Object(mut object) = answer else {
+        return Err(Fault::Malformed("its result is no object".to_owned()));
+    };
+    let blocks = match object.insert("content".to_owned(), Value::Array(Vec::new())) {
+        Some(Value::Array(blocks)) => blocks,
+        // Some servers leave it out where there is structured content.
+        None | Some(Value::Null) if object.contains_key("structuredContent") => Vec::new(),
+        _ => return Err(Fault::Malformed("its result has no `content`".to_owned())),
+    };
+    if blocks.len() > limits.blocks {
+        return Err(Fault::TooMany { what: "blocks in one result", limit: limits.blocks });
+    }
+    if let Some(Value::Object(meta)) = object.get_mut("_meta") {
+        meta.retain(|key, _| !key.starts_with(OWN) || key == ERROR);
+    }
+    let read = ToolResponse::from_json(Value::Object(object));
+    let (response, warnings) = read.map_err(|error| Fault::Malformed(error.to_string()))?;
+    let mut returned = Returned { response, links: Vec::new(), warnings };
+    for (index, block) in blocks.into_iter().enumerate() {
+        returned.take(block, limits).unwrap_or_else(|reason| {
+            returned.warnings.push(format!("content block {} was passed over: {reason}", index + 1));
+        });
+    }
+    returned.add_structured();
+    Ok(returned)
+}
+
+impl Returned {
+    fn take(&mut self, mut block: Value, limits: &Limits) -> Result<(), String> {
+        match block.get("type").and_then(Value::as_str) {
+            Some("resource_link") => {
+                let link = ResourceLink::deserialize(&block).map_err(|error| error.to_string())?;
+                self.links.push((self.response.content.len(), link));
+                return Ok(());
+            }
+            // Only local tools ask in their results.
+            Some("question") => return Err("unknown block type `question`".to_owned()),
+            _ => {}
+        }
+        without_formatted(&mut block);
+        let block = ContentBlock::from_json(block).map_err(|error| error.to_string())?;
+        check_length(&block, limits)?;
+        self.response.content.push(block);
+        Ok(())
+    }
+
+    /// Adds structured content as text, unless the text says the same.
+    fn add_structured(&mut self) {
+        let Some(structured) = &self.response.structured_content else { return };
+        // Alone it is shown in any case.
+        if self.response.content.is_empty() && self.links.is_empty() {
+            return;
+        }
+        if !repeats(&self.response.content, structured) {
+            self.response.content.push(ContentBlock::text(structured.to_string()));
+        }
+    }
+}
+
+/// Returns whether texts say what structured content says, as MCP asks servers to.
+fn repeats(content: &[ContentBlock], structured: &Value) -> bool {
+    let text = |block: &ContentBlock| match block {
+        ContentBlock::Text { text, .. } => Some(text.clone()),
+        _ => None,
+    };
+    let texts: Vec<String> = content.iter().filter_map(text).collect();
+    let says = |text: &String, value: &Value| {
+        value.as_str() == Some(text) || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
+    };
+    // What is no object is wrapped by common servers, and lists have a block an item.
+    let inner = structured.as_object().filter(|object| object.len() == 1).and_then(|object| object.get("result"));
+    let each = |items: &Vec<Value>| {
+        items.len() == texts.len() && items.iter().zip(&texts).all(|(item, text)| says(text, item))
+    };
+    texts.iter().any(|text| says(text, structured) || inner.is_some_and(|inner| says(text, inner)))
+        || inner.and_then(Value::as_array).is_some_and(each)
+}
+
+/// Removes what only jp's own tools say of a resource.
+fn without_formatted(block: &mut Value) {
+    for at in ["", "/resource"] {
+        if let Some(Value::Object(object)) = block.pointer_mut(at) {
+            object.remove("formatted");
+        }
+    }
+}
+
+fn check_length(block: &ContentBlock, limits: &Limits) -> Result<(), String> {
+    let (length, limit) = match block {
+        ContentBlock::Text { text, .. } => (text.len(), limits.text),
+        ContentBlock::Resource { resource, .. } => return check_resource(resource, limits).map_err(|fault| fault.to_string()),
+        ContentBlock::Image(media) | ContentBlock::Audio(media) => (media.data.len(), limits.blob),
+        ContentBlock::Question { .. } => (0, 0),
+    };
+    if length > limit { Err(format!("it has {length} bytes, and {limit} are the most")) } else { Ok(()) }
+}
+
+fn check_resource(resource: &Resource, limits: &Limits) -> Result<(), Fault> {
+    let limit = match &resource.content {
+        ResourceContent::Text(_) => limits.text,
+        ResourceContent::Blob(_) => limits.blob,
+    };
+    if resource.content.as_bytes().len() > limit {
+        return Err(Fault::TooLong { what: format!("the content of {}", quoted(&resource.uri)), limit });
+    }
+    Ok(())
+}
+
+/// Reads the result of `resources/read`.
+pub(crate) fn contents(answer: &Value, limits: &Limits) -> Result<Read, Fault> {
+    let Some(all) = answer.get("contents").and_then(Value::as_array) else {
+        return Err(Fault::Malformed("its result has no `contents`".to_owned()));
+    };
+    if all.len() > limits.blocks {
+        return Err(Fault::TooMany { what: "contents of one resource", limit: limits.blocks });
+    }
+    let mut read = Read { contents: Vec::new(), ttl: ttl(answer), warnings: Vec::new() };
+    for contents in all {
+        let mut block = json!({"resource": contents});
+        without_formatted(&mut block);
+        match Resource::deserialize(&block["resource"]) {
+            Ok(resource) => {
+                check_resource(&resource, limits)?;
+                read.contents.push(resource);
+            }
+            Err(error) => {
+                let uri = contents.get("uri").and_then(Value::as_str).unwrap_or_default();
+                read.warnings.push(format!("the content of {} was passed over: {error}", quoted(uri)));
+            }
+        }
+    }
+    match (read.contents.is_empty(), read.warnings.first()) {
+        (true, Some(warning)) => Err(Fault::Malformed(warning.clone())),
+        _ => Ok(read),
+    }
+}
+
+fn ttl(answer: &Value) -> Option<Duration> {
+    let milliseconds = answer.get("ttlMs")?.as_u64()?;
+    (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
+}
+
+impl ResourceLink {
+    /// Describes what was not read, for a model.
+    pub(crate) fn describe(&self, reason: &str) -> String {
+        let name = self.title.as_ref().or(self.name.as_ref());
+        let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
+        let facts = [
+            self.mime_type.clone(),
+            self.size.map(|size| format!("{size} bytes")),
+            self.description.clone(),
+        ];
+        let facts: Vec<String> = facts.into_iter().flatten().collect();
+        let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
+        format!("A link to the resource {name}{}{facts}. {reason}", self.uri)
+    }
+
+    /// Fills in what the content itself does not say.
+    pub(crate) fn complete(&self, resource: &mut Resource) {
+        if resource.mime_type.is_none() {
+            resource.mime_type.clone_from(&self.mime_type);
+        }
+        if resource.annotations.is_none() {
+            resource.annotations.clone_from(&self.annotations);
+        }
+    }
+}
+
+/// Fills in what a resource's content itself does not say from how the server lists it.
+pub(crate) fn complete(resource: &mut Resource, listed: &crate::ResourceInfo) {
+    let fill = |field: &mut Option<String>, value: &Option<String>| {
+        if field.is_none() {
+            field.clone_from(value);
+        }
+    };
+    fill(&mut resource.name, &Some(listed.name.clone()));
+    fill(&mut resource.title, &listed.title);
+    fill(&mut resource.description, &listed.description);
+    fill(&mut resource.mime_type, &listed.mime_type);
+    if resource.annotations.is_none() {
+        resource.annotations.clone_from(&listed.annotations);
+    }
+}
+
+/// Returns arguments of a request that names something and gives values for it.
+pub(crate) fn call(name: &str, arguments: &Map<String, Value>) -> Value {
+    json!({"name": name, "arguments": arguments})
+}

@@ -1,0 +1,159 @@
+use std::{fmt, io, sync::Arc, time::Duration};
+
+/// Why a server did not do what it was asked for.
+#[derive(Debug, Clone)]
+pub struct ServerError {
+    /// What the configuration calls the server.
+    pub server: String,
+    /// What went wrong.
+    pub fault: Fault,
+    /// The last lines that it wrote to stderr, where it ended or did not get far.
+    pub stderr: Vec<String>,
+}
+
+/// What went wrong with a server.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Fault {
+    /// The configuration has no such server.
+    #[error("it is not configured")]
+    Unknown,
+    /// The program can't be started.
+    #[error("{program:?} can't be started: {reason}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        reason: String,
+    },
+    /// It did not say who it is.
+    #[error("it did not get ready within {} s", .0.as_secs_f64())]
+    StartTimeout(Duration),
+    /// It did not answer.
+    #[error("it did not answer `{method}` within {} s", timeout.as_secs_f64())]
+    Timeout {
+        /// What was asked.
+        method: String,
+        /// How long it had.
+        timeout: Duration,
+    },
+    /// It is gone.
+    #[error("{0}")]
+    Ended(String),
+    /// It answered with an error.
+    #[error("it answered `{method}` with the error {code}: {message}")]
+    Refused {
+        /// What was asked.
+        method: String,
+        /// The code of JSON-RPC.
+        code: i32,
+        /// What the server says of it.
+        message: String,
+    },
+    /// It wants pages to be visited before it answers.
+    #[error("it wants {} pages to be visited first", .0.len())]
+    UrlRequired(Vec<serde_json::Value>),
+    /// It answered with a status of HTTP that is none of success.
+    #[error("{0}")]
+    Status(HttpStatus),
+    /// It could not be reached.
+    #[error("{0}")]
+    Unreachable(String),
+    /// What it sent is not what the protocol says.
+    #[error("{0}")]
+    Malformed(String),
+    /// It sent a message that is too long.
+    #[error("it sent a message of more than {0} bytes")]
+    MessageTooLong(usize),
+    /// It sent text that is too long.
+    #[error("it sent {what} of more than {limit} bytes")]
+    TooLong {
+        /// What is too long.
+        what: String,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// It sent more than is taken.
+    #[error("it sent more than {limit} {what}")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many are taken.
+        limit: usize,
+    },
+    /// Its pages lead back to one that was read.
+    #[error("the pages of `{method}` lead in a circle: the cursor {cursor:?} came twice")]
+    CursorLoop {
+        /// What was listed.
+        method: String,
+        /// What came twice.
+        cursor: String,
+    },
+    /// It asked back again and again.
+    #[error("it asked back {0} times without an answer")]
+    TooManyRounds(usize),
+    /// It speaks no revision that jp does.
+    #[error("it speaks no revision of MCP that jp does: {0}")]
+    NoCommonRevision(String),
+    /// It does not say that it can do that.
+    #[error("it has no {0}")]
+    Unsupported(&'static str),
+    /// The person wants no more of it.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// An answer of HTTP that is none of success.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpStatus {
+    /// The status.
+    pub status: u16,
+    /// Where a redirect leads.
+    pub location: Option<String>,
+    /// The challenge of a server that wants to know who asks (`WWW-Authenticate`).
+    pub challenge: Option<String>,
+    /// The beginning of what the server says of it.
+    pub body: String,
+}
+
+impl ServerError {
+    pub(crate) fn new(server: &str, fault: impl Into<Fault>) -> Self {
+        Self { server: server.to_owned(), fault: fault.into(), stderr: Vec::new() }
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the MCP server `{}`: {}", self.server, self.fault)
+    }
+}
+
+impl std::error::Error for ServerError {}
+
+impl fmt::Display for HttpStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status = http::StatusCode::from_u16(self.status).ok();
+        let reason = status.and_then(|status| status.canonical_reason()).unwrap_or_default();
+        write!(f, "it answered with the status {} {reason}", self.status)?;
+        match &self.location {
+            Some(location) => write!(f, ", a redirect to {location}, which is not followed"),
+            None if self.body.is_empty() => Ok(()),
+            None => write!(f, ": {}", self.body),
+        }
+    }
+}
+
+/// An error of HTTP on its way through rmcp.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct HttpError(pub(crate) Arc<Fault>);
+
+impl HttpError {
+    pub(crate) fn new(fault: Fault) -> Self {
+        Self(Arc::new(fault))
+    }
+}
+
+/// Why a line could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("the server's stdin is closed")]
+pub(crate) struct PipeError(#[from] pub(crate) io::Error);

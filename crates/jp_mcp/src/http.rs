@@ -1,0 +1,380 @@
+//! Servers that are reached by Streamable HTTP (MCP, "Transports", "Streamable HTTP").
+//!
+//! rmcp keeps the sessions and takes streams up again; here is what it sends and receives with: no redirects, every body
+//! bounded, each answer handed through [`Raw`].
+
+use std::{collections::HashMap, error::Error as _, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream::BoxStream};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use reqwest::{RequestBuilder, Response, redirect};
+use rmcp::{
+    model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage},
+    transport::streamable_http_client::{
+        AuthRequiredError, InsufficientScopeError, SseError, StreamableHttpClient, StreamableHttpClientTransport,
+        StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+    },
+};
+use serde_json::Value;
+use sse_stream::{Sse, SseStream};
+
+use crate::{
+    Endpoint, Fault, HttpStatus, Limits,
+    error::HttpError,
+    raw::{Raw, quoted},
+};
+
+/// How long making a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// How much of the body of an error is read.
+const MAX_ERROR_BYTES: usize = 64_000;
+const SESSION_ID: &str = "mcp-session-id";
+const LAST_EVENT_ID: &str = "last-event-id";
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+const ACCEPTED: &str = "application/json, text/event-stream";
+
+type Failure = StreamableHttpError<HttpError>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// Sends and receives for rmcp.
+#[derive(Debug, Clone)]
+pub(crate) struct Http {
+    client: reqwest::Client,
+    raw: Arc<Raw>,
+    limits: Limits,
+}
+
+/// Makes the transport to an endpoint.
+pub(crate) fn transport(http: Http, endpoint: &Endpoint, limits: Limits) -> Result<StreamableHttpClientTransport<Http>, Fault> {
+    let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
+        .custom_headers(headers(endpoint)?)
+        .max_sse_event_size(limits.message);
+    config.auth_header.clone_from(&endpoint.token);
+    Ok(StreamableHttpClientTransport::with_client(http, config))
+}
+
+fn headers(endpoint: &Endpoint) -> Result<HashMap<HeaderName, HeaderValue>, Fault> {
+    let header = |(name, value): (&String, &String)| {
+        let read = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
+        // The value may be a key.
+        let (name, mut value) = read.ok_or_else(|| Fault::Malformed(format!("the header {name:?} is none of HTTP")))?;
+        value.set_sensitive(true);
+        Ok((name, value))
+    };
+    endpoint.headers.iter().map(header).collect()
+}
+
+impl Http {
+    pub(crate) fn new(endpoint: &Endpoint, raw: Arc<Raw>, limits: Limits) -> Result<Self, Fault> {
+        // Fails only where a provider is installed already, which serves as well.
+        _ = rustls::crypto::ring::default_provider().install_default();
+        let mut builder =
+            reqwest::Client::builder().redirect(redirect::Policy::none()).connect_timeout(CONNECT_TIMEOUT);
+        if endpoint.is_loopback() {
+            builder = builder.no_proxy();
+        }
+        if endpoint.url.scheme() == "http" {
+            builder = builder.tls_certs_only([]);
+        }
+        let client = builder.build().map_err(|error| Fault::Unreachable(causes(&error)))?;
+        Ok(Self { client, raw, limits })
+    }
+
+    fn request(
+        &self,
+        mut request: RequestBuilder,
+        session: Option<&str>,
+        token: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> RequestBuilder {
+        if let Some(session) = session {
+            request = request.header(SESSION_ID, session);
+        }
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
+    }
+
+    /// Sends a request; the fault of one that fails is kept for whoever waits for `id`.
+    async fn send(&self, request: RequestBuilder, id: Option<&RequestId>) -> Result<Response, Failure> {
+        request.send().await.map_err(|error| self.failed(id, Fault::Unreachable(causes(&error))))
+    }
+
+    fn failed(&self, id: Option<&RequestId>, fault: Fault) -> Failure {
+        if let Some(id) = id {
+            self.raw.fail(id, fault.clone());
+        }
+        StreamableHttpError::Client(HttpError::new(fault))
+    }
+
+    /// Makes a failure of an answer that is none of success.
+    async fn refusal(&self, response: Response, id: Option<&RequestId>) -> Failure {
+        let refusal = refusal(response).await;
+        let (status, challenge) = (refusal.status, refusal.challenge.clone());
+        let failure = self.failed(id, Fault::Status(refusal));
+        match (status, challenge) {
+            (401, Some(challenge)) => StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)),
+            (403, Some(challenge)) => {
+                let scope = scope(&challenge);
+                StreamableHttpError::InsufficientScope(InsufficientScopeError::new(challenge, scope))
+            }
+            _ => failure,
+        }
+    }
+
+    /// Reads the events of a response, each handed through [`Raw`].
+    fn events(&self, response: Response) -> Events {
+        let limit = self.limits.message;
+        let mut since_event = 0;
+        let bytes = response.bytes_stream().map(move |chunk| {
+            let chunk = chunk.map_err(|error| HttpError::new(Fault::Unreachable(causes(&error))))?;
+            // An empty line ends an event; where one is in the chunk, what follows it is of the next.
+            since_event = match chunk.windows(2).rposition(|pair| pair == b"\n\n" || pair == b"\r\r" || pair == b"\n\r") {
+                Some(end) => chunk.len() - end,
+                None => since_event + chunk.len(),
+            };
+            if since_event > limit { Err(HttpError::new(Fault::MessageTooLong(limit))) } else { Ok(chunk) }
+        });
+        let raw = Arc::clone(&self.raw);
+        let events = SseStream::from_bytes_stream(bytes);
+        let events = events.filter_map(move |event| {
+            let event = match event {
+                Ok(event) => seen(event, &raw).map(Ok),
+                Err(error) => {
+                    note(&raw, &error);
+                    Some(Err(error))
+                }
+            };
+            std::future::ready(event)
+        });
+        events.boxed()
+    }
+
+    /// Reads an answer that is one message.
+    async fn message(&self, response: Response, id: Option<&RequestId>) -> Result<Option<ServerJsonRpcMessage>, Failure> {
+        let body = self.body(response, id).await?;
+        let malformed = |reason: String| self.failed(id, Fault::Malformed(reason));
+        let message: Value = serde_json::from_slice(&body)
+            .map_err(|_| malformed(format!("its answer is no JSON: {}", quoted(&String::from_utf8_lossy(&body)))))?;
+        Ok(self.raw.received(message))
+    }
+
+    async fn body(&self, mut response: Response, id: Option<&RequestId>) -> Result<Vec<u8>, Failure> {
+        let mut body = Vec::new();
+        loop {
+            let chunk = response.chunk().await;
+            match chunk.map_err(|error| self.failed(id, Fault::Unreachable(causes(&error))))? {
+                Some(chunk) if body.len() + chunk.len() <= self.limits.message => body.extend_from_slice(&chunk),
+                Some(_) => return Err(self.failed(id, Fault::MessageTooLong(self.limits.message))),
+                None => return Ok(body),
+            }
+        }
+    }
+}
+
+/// Hands the message of an event through; nothing is left of what rmcp need not see.
+fn seen(mut event: Sse, raw: &Raw) -> Option<Sse> {
+    let data = event.data.as_deref().unwrap_or_default();
+    if data.trim().is_empty() {
+        return Some(event);
+    }
+    let message = match serde_json::from_str::<Value>(data) {
+        Ok(message) => raw.received(message),
+        Err(_) => {
+            raw.remark(format!("it sent an event that is no message: {}", quoted(data)));
+            None
+        }
+    };
+    // An event without data still counts for where a stream is taken up again.
+    event.data = message.and_then(|message| serde_json::to_string(&message).ok());
+    Some(event)
+}
+
+/// Keeps what a stream broke with, which rmcp takes for an end.
+fn note(raw: &Raw, error: &SseError) {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = cause {
+        if let Some(HttpError(fault)) = error.downcast_ref() {
+            raw.end((**fault).clone());
+        }
+        cause = error.source();
+    }
+}
+
+impl StreamableHttpClient for Http {
+    type Error = HttpError;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        self.raw.sent(&message);
+        let id = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(&request.id),
+            _ => None,
+        };
+        let request = self.client.post(uri.as_ref()).header(header::ACCEPT, ACCEPTED).json(&message);
+        let request = self.request(request, session_id.as_deref(), auth_header, custom_headers);
+        let response = self.send(request, id).await?;
+        let status = response.status();
+        if status == StatusCode::NOT_FOUND && session_id.is_some() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        if !status.is_success() {
+            return self.refused(response, &message).await;
+        }
+        let session = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let kind = content_type(&response);
+        // Nothing is answered to what is no request, whatever the body says.
+        if id.is_none() || matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if kind.starts_with(EVENTS) {
+            return Ok(StreamableHttpPostResponse::Sse(self.events(response), session));
+        }
+        if !kind.starts_with(JSON) {
+            let fault = Fault::Malformed(format!("it answered with {kind:?}, which is neither JSON nor a stream of events"));
+            return Err(self.failed(id, fault));
+        }
+        match self.message(response, id).await? {
+            Some(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
+            None => Err(self.failed(id, Fault::Malformed("its answer is not to what it was asked".to_owned()))),
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failure> {
+        let request = self.request(self.client.delete(uri.as_ref()), Some(&*session_id), auth_header, custom_headers);
+        // Whether the server takes sessions back is its own affair.
+        self.send(request, None).await.map(drop)
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<Events, Failure> {
+        let mut request = self.client.get(uri.as_ref()).header(header::ACCEPT, EVENTS);
+        if let Some(last) = last_event_id {
+            request = request.header(LAST_EVENT_ID, last);
+        }
+        let request = self.request(request, session_id.as_deref(), auth_header, custom_headers);
+        let response = self.send(request, None).await?;
+        match response.status() {
+            StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
+            status if !status.is_success() => Err(self.refusal(response, None).await),
+            _ if content_type(&response).starts_with(EVENTS) => Ok(self.events(response)),
+            _ => Err(StreamableHttpError::UnexpectedContentType(Some(content_type(&response)))),
+        }
+    }
+}
+
+impl Http {
+    /// Reads an answer that is none of success; the protocol's own errors are answers.
+    async fn refused(
+        &self,
+        response: Response,
+        message: &ClientJsonRpcMessage,
+    ) -> Result<StreamableHttpPostResponse, Failure> {
+        let ClientJsonRpcMessage::Request(request) = message else {
+            return Err(self.refusal(response, None).await);
+        };
+        let id = Some(&request.id);
+        let is_about_access = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
+        if is_about_access || response.status().is_redirection() {
+            return Err(self.refusal(response, id).await);
+        }
+        let is_clients = response.status().is_client_error();
+        let refusal = refusal_whole(response).await;
+        let error = serde_json::from_str::<Value>(&refusal.body).ok().filter(|body| body.get("error").is_some());
+        let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
+        let error = match error {
+            // Who refuses before the request is looked at does not know its id.
+            Some(error) => serde_json::from_value(error["error"].clone()).ok(),
+            // An older server, or what stands before it, knows nothing of the probe.
+            None if is_probe && is_clients => Some(rmcp::ErrorData::invalid_request(refusal.to_string(), None)),
+            None => None,
+        };
+        match error {
+            Some(error) => {
+                // Where what follows the probe fails, this says more than that.
+                self.raw.fail(&request.id, Fault::Status(shortened(refusal)));
+                let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
+                Ok(StreamableHttpPostResponse::Json(message, None))
+            }
+            None => Err(self.failed(id, Fault::Status(shortened(refusal)))),
+        }
+    }
+}
+
+impl Endpoint {
+    /// Returns whether it is on this machine.
+    pub(crate) fn is_loopback(&self) -> bool {
+        match self.url.host() {
+            Some(url::Host::Ipv4(address)) => address.is_loopback(),
+            Some(url::Host::Ipv6(address)) => address.is_loopback(),
+            Some(url::Host::Domain(name)) => name == "localhost",
+            None => false,
+        }
+    }
+}
+
+async fn refusal(response: Response) -> HttpStatus {
+    shortened(refusal_whole(response).await)
+}
+
+fn shortened(refusal: HttpStatus) -> HttpStatus {
+    let body = if refusal.body.is_empty() { String::new() } else { quoted(&refusal.body) };
+    HttpStatus { body, ..refusal }
+}
+
+async fn refusal_whole(mut response: Response) -> HttpStatus {
+    let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let (location, challenge) = (header(header::LOCATION), header(header::WWW_AUTHENTICATE));
+    let status = response.status().as_u16();
+    let mut body = Vec::new();
+    while body.len() < MAX_ERROR_BYTES
+        && let Ok(Some(chunk)) = response.chunk().await
+    {
+        body.extend_from_slice(&chunk);
+    }
+    body.truncate(MAX_ERROR_BYTES);
+    let body = String::from_utf8_lossy(&body).trim().to_owned();
+    HttpStatus { status, location, challenge, body }
+}
+
+fn content_type(response: &Response) -> String {
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    kind.unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Returns the scope that a challenge asks for (RFC 6750 §3).
+fn scope(challenge: &str) -> Option<String> {
+    let (_, rest) = challenge.split_once("scope=\"")?;
+    Some(rest.split_once('"')?.0.to_owned())
+}
+
+/// Says why a request could not be made, with its causes.
+fn causes(error: &reqwest::Error) -> String {
+    let mut text = "it can't be reached".to_owned();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
+}

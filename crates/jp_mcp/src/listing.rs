@@ -1,0 +1,207 @@
+//! What a server lists: tools, resources and templates, page by page.
+
+use std::{collections::HashSet, fmt};
+
+use jp_resource::Annotations;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
+
+use crate::{Caller, Connection, Fault, ServerError};
+
+/// A list as far as it could be had.
+#[derive(Debug, Clone)]
+pub struct Listed<T> {
+    /// What is on it, in the server's order.
+    pub items: Vec<T>,
+    /// What was passed over, and why.
+    pub warnings: Vec<String>,
+    /// Why there is no more of it than this, where there is.
+    pub cut: Option<ServerError>,
+}
+
+/// A tool that a server offers (MCP, "Tools"). All of it is the server's word.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolInfo {
+    /// Its name.
+    pub name: String,
+    /// Its name for people.
+    pub title: Option<String>,
+    /// What it does.
+    pub description: Option<String>,
+    /// JSON Schema of its arguments, an object.
+    pub input_schema: Map<String, Value>,
+    /// JSON Schema of its structured content.
+    pub output_schema: Option<Map<String, Value>>,
+    /// Hints of what it does; nobody vouches for them.
+    pub annotations: Option<ToolAnnotations>,
+}
+
+/// What a server says of a tool's behaviour (MCP, "ToolAnnotations").
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ToolAnnotations {
+    /// Whether it changes nothing.
+    pub read_only_hint: Option<bool>,
+    /// Whether it may destroy something.
+    pub destructive_hint: Option<bool>,
+    /// Whether calling it again changes nothing more.
+    pub idempotent_hint: Option<bool>,
+    /// Whether it reaches beyond the server.
+    pub open_world_hint: Option<bool>,
+}
+
+/// A resource that a server lists (MCP, "Resources").
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceInfo {
+    /// What to read.
+    pub uri: String,
+    /// Its name.
+    pub name: String,
+    /// Its name for people.
+    pub title: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// MIME type of its content.
+    pub mime_type: Option<String>,
+    /// Length of its content in bytes.
+    pub size: Option<u64>,
+    /// MCP's hints.
+    pub annotations: Option<Annotations>,
+}
+
+/// A template of resources (MCP, "Resource Templates").
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TemplateInfo {
+    /// The template (RFC 6570).
+    pub uri_template: String,
+    /// Its name.
+    pub name: String,
+    /// Its name for people.
+    pub title: Option<String>,
+    /// What it is.
+    pub description: Option<String>,
+    /// MIME type of what it leads to.
+    pub mime_type: Option<String>,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy)]
+struct Kind {
+    method: &'static str,
+    key: &'static str,
+    what: &'static str,
+    limit: usize,
+}
+
+impl Connection {
+    /// Lists the tools.
+    pub fn tools(&self, caller: &dyn Caller) -> Result<Listed<ToolInfo>, ServerError> {
+        let kind = Kind { method: "tools/list", key: "tools", what: "tools", limit: self.limits.tools };
+        self.list(kind, self.about().has_tools, caller)
+    }
+
+    /// Lists the resources.
+    pub fn resources(&self, caller: &dyn Caller) -> Result<Listed<ResourceInfo>, ServerError> {
+        let limit = self.limits.resources;
+        let kind = Kind { method: "resources/list", key: "resources", what: "resources", limit };
+        self.list(kind, self.about().has_resources, caller)
+    }
+
+    /// Lists the templates of resources.
+    pub fn templates(&self, caller: &dyn Caller) -> Result<Listed<TemplateInfo>, ServerError> {
+        let (method, key, limit) = ("resources/templates/list", "resourceTemplates", self.limits.resources);
+        self.list(Kind { method, key, what: "templates", limit }, self.about().has_resources, caller)
+    }
+
+    /// Has the server complete the value of a template's variable (MCP, "Completion"); `values` holds the others.
+    pub fn complete(
+        &self,
+        template: &str,
+        variable: &str,
+        beginning: &str,
+        values: &Map<String, Value>,
+        caller: &dyn Caller,
+    ) -> Result<Vec<String>, ServerError> {
+        if !self.about().has_completions {
+            return Ok(Vec::new());
+        }
+        let params = json!({
+            "ref": {"type": "ref/resource", "uri": template},
+            "argument": {"name": variable, "value": beginning},
+            "context": {"arguments": values},
+        });
+        let answer = self.request("completion/complete", params, caller)?;
+        let offered = answer.pointer("/completion/values").and_then(Value::as_array);
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        // The protocol allows 100.
+        Ok(offered.into_iter().flatten().filter_map(text).take(100).collect())
+    }
+
+    fn list<T: DeserializeOwned>(
+        &self,
+        kind: Kind,
+        is_offered: bool,
+        caller: &dyn Caller,
+    ) -> Result<Listed<T>, ServerError> {
+        let mut listed = Listed { items: Vec::new(), warnings: Vec::new(), cut: None };
+        if !is_offered {
+            return Ok(listed);
+        }
+        let mut cursor: Option<String> = None;
+        let mut seen = HashSet::new();
+        for page in 0.. {
+            let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
+            let answer = match self.request(kind.method, params, caller) {
+                Ok(answer) => answer,
+                Err(error) if page == 0 => return Err(error),
+                Err(error) => return Ok(listed.cut_by(error)),
+            };
+            if let Some(fault) = listed.take(&answer, kind) {
+                return Ok(listed.cut_by(self.failed(fault)));
+            }
+            cursor = answer.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            let Some(cursor) = &cursor else { break };
+            if page + 1 >= self.limits.pages {
+                let fault = Fault::TooMany { what: "pages", limit: self.limits.pages };
+                return Ok(listed.cut_by(self.failed(fault)));
+            }
+            if !seen.insert(cursor.clone()) {
+                let (method, cursor) = (kind.method.to_owned(), cursor.clone());
+                return Ok(listed.cut_by(self.failed(Fault::CursorLoop { method, cursor })));
+            }
+        }
+        Ok(listed)
+    }
+}
+
+impl<T: DeserializeOwned> Listed<T> {
+    /// Takes a page; returns why no more can be taken, where that is so.
+    fn take(&mut self, page: &Value, kind: Kind) -> Option<Fault> {
+        let Some(items) = page.get(kind.key).and_then(Value::as_array) else {
+            return Some(Fault::Malformed(format!("its answer to `{}` has no `{}`", kind.method, kind.key)));
+        };
+        for item in items {
+            if self.items.len() == kind.limit {
+                return Some(Fault::TooMany { what: kind.what, limit: kind.limit });
+            }
+            match T::deserialize(item) {
+                Ok(item) => self.items.push(item),
+                Err(error) => self.warnings.push(passed_over(item, kind, &error)),
+            }
+        }
+        None
+    }
+
+    fn cut_by(mut self, error: ServerError) -> Self {
+        self.cut = Some(error);
+        self
+    }
+}
+
+fn passed_over(item: &Value, kind: Kind, error: &dyn fmt::Display) -> String {
+    let name = item.get("name").or(item.get("uri")).unwrap_or(&Value::Null);
+    format!("one of its {}, {}, was passed over: {error}", kind.what, crate::raw::quoted(&name.to_string()))
+}

@@ -1,0 +1,237 @@
+//! The servers' answers as they came.
+//!
+//! rmcp reads results into types of its own and loses what those don't have: annotations inside a resource, unknown fields,
+//! a whole result for one unknown block. So the transports hand every message through here first. The answer to a request
+//! that was announced ([`Raw::sent`]) is kept as it is, and rmcp sees a stand-in; what rmcp itself has a use for
+//! (the lifecycle, subscriptions, and the tools whose parameters become headers) it sees whole.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage};
+use serde_json::{Value, json};
+
+use crate::{Fault, LogMessage};
+
+/// How many remarks are kept.
+const MAX_REMARKS: usize = 100;
+/// How much of a line that is no message is quoted.
+const MAX_QUOTED: usize = 200;
+
+/// What passes between the transport and whoever waits.
+#[derive(Debug, Default)]
+pub(crate) struct Raw(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Requests without an answer yet, and whether rmcp sees the answer.
+    open: HashMap<i64, bool>,
+    answers: HashMap<i64, Value>,
+    /// Parameters of the server's own requests, by their ids as JSON.
+    questions: HashMap<String, Value>,
+    faults: HashMap<i64, Fault>,
+    /// Why there will be no more answers.
+    end: Option<Fault>,
+    remarks: VecDeque<LogMessage>,
+}
+
+impl Raw {
+    /// Takes note of a message on its way to the server.
+    pub(crate) fn sent(&self, message: &ClientJsonRpcMessage) {
+        let ClientJsonRpcMessage::Request(request) = message else { return };
+        let Some(id) = number(&request.id) else { return };
+        let is_rmcps = match &request.request {
+            ClientRequest::CustomRequest(custom) => custom.method == "tools/list",
+            _ => true,
+        };
+        self.inner().open.insert(id, is_rmcps);
+    }
+
+    /// Takes a message from the server; returns what rmcp is to see of it, and nothing where that is nothing.
+    pub(crate) fn received(&self, mut message: Value) -> Option<ServerJsonRpcMessage> {
+        let id = message.get("id").and_then(id_number);
+        let is_answer = message.get("method").is_none();
+        if is_answer && !self.keep(id, &mut message) {
+            let id = message.get("id").unwrap_or(&Value::Null);
+            self.remark(format!("it answered a request that was not made: id {id}"));
+            return None;
+        }
+        if let (false, Some(id)) = (is_answer, message.get("id")) {
+            let params = message.get("params").cloned().unwrap_or_default();
+            self.inner().questions.insert(id.to_string(), params);
+        }
+        match serde_json::from_value(message) {
+            Ok(message) => Some(message),
+            Err(error) if is_answer => {
+                let fault = format!("its answer is no message of JSON-RPC: {error}");
+                let id = id?;
+                self.fail(&RequestId::Number(id), Fault::Malformed(fault.clone()));
+                let error = rmcp::ErrorData::parse_error(fault, None);
+                Some(ServerJsonRpcMessage::error(error, Some(RequestId::Number(id))))
+            }
+            Err(error) => {
+                self.remark(format!("it sent what is no message of JSON-RPC: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Keeps an answer, if it is one to an open request.
+    fn keep(&self, id: Option<i64>, message: &mut Value) -> bool {
+        let mut inner = self.inner();
+        let Some((id, is_rmcps)) = id.and_then(|id| inner.open.remove_entry(&id)) else {
+            // An error without an id is about no request in particular.
+            return message.get("error").is_some() && message.get("id").is_none_or(Value::is_null);
+        };
+        message["id"] = id.into();
+        if let Some(result) = message.get_mut("result") {
+            let answer = if is_rmcps { result.clone() } else { std::mem::replace(result, json!({"kept": id})) };
+            inner.answers.insert(id, answer);
+        }
+        true
+    }
+
+    /// Returns the answer to a request.
+    pub(crate) fn take(&self, id: &RequestId) -> Option<Value> {
+        self.inner().answers.remove(&number(id)?)
+    }
+
+    /// Returns the parameters of a request that the server made.
+    pub(crate) fn question(&self, id: &RequestId) -> Value {
+        let id = id.clone().into_json_value().to_string();
+        self.inner().questions.remove(&id).unwrap_or_default()
+    }
+
+    /// Says why a request has no answer.
+    pub(crate) fn fail(&self, id: &RequestId, fault: Fault) {
+        if let Some(id) = number(id) {
+            self.inner().faults.insert(id, fault);
+        }
+    }
+
+    /// Returns why a request has no answer; without one, why any has none.
+    pub(crate) fn fault(&self, id: Option<&RequestId>) -> Option<Fault> {
+        let mut inner = self.inner();
+        let own = match id {
+            Some(id) => number(id).and_then(|id| inner.faults.remove(&id)),
+            None => inner.faults.drain().max_by_key(|(id, _)| *id).map(|(_, fault)| fault),
+        };
+        own.or_else(|| inner.end.clone())
+    }
+
+    /// Gives a request up.
+    pub(crate) fn forget(&self, id: &RequestId) {
+        let Some(id) = number(id) else { return };
+        let mut inner = self.inner();
+        inner.open.remove(&id);
+        inner.answers.remove(&id);
+        inner.faults.remove(&id);
+    }
+
+    /// Says why there will be no more answers; the first reason counts.
+    pub(crate) fn end(&self, fault: Fault) {
+        self.inner().end.get_or_insert(fault);
+    }
+
+    /// Notes something about the server that the person may want to know.
+    pub(crate) fn remark(&self, text: String) {
+        self.remark_logged(LogMessage { level: "warning".to_owned(), logger: None, text });
+    }
+
+    /// Keeps what the server logs while nobody waits for it.
+    pub(crate) fn remark_logged(&self, message: LogMessage) {
+        let mut inner = self.inner();
+        if inner.remarks.len() < MAX_REMARKS {
+            inner.remarks.push_back(message);
+        }
+    }
+
+    /// Returns what was noted since the last time.
+    pub(crate) fn remarks(&self) -> VecDeque<LogMessage> {
+        std::mem::take(&mut self.inner().remarks)
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the beginning of a text, to be quoted.
+pub(crate) fn quoted(text: &str) -> String {
+    let end = text.char_indices().nth(MAX_QUOTED).map_or(text.len(), |(end, _)| end);
+    let more = if end < text.len() { "…" } else { "" };
+    format!("{:?}{more}", &text[..end])
+}
+
+fn number(id: &RequestId) -> Option<i64> {
+    match id {
+        RequestId::Number(number) => Some(*number),
+        RequestId::String(text) => text.parse().ok(),
+    }
+}
+
+/// Returns the id of an answer; some servers write the number as a string.
+fn id_number(id: &Value) -> Option<i64> {
+    id.as_i64().or_else(|| id.as_str()?.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CustomRequest, JsonRpcRequest, JsonRpcVersion2_0};
+
+    use super::*;
+
+    fn request(id: i64, method: &str) -> ClientJsonRpcMessage {
+        ClientJsonRpcMessage::Request(JsonRpcRequest {
+            jsonrpc: JsonRpcVersion2_0,
+            id: RequestId::Number(id),
+            request: ClientRequest::CustomRequest(CustomRequest::new(method, None)),
+        })
+    }
+
+    fn answer(id: Value, result: Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": id, "result": result})
+    }
+
+    #[test]
+    fn answer_is_kept_as_it_came_and_rmcp_sees_one() {
+        let raw = Raw::default();
+        raw.sent(&request(7, "tools/call"));
+        let result = json!({"content": [{"type": "hologram"}], "x": 1});
+        let seen = raw.received(answer("7".into(), result.clone()));
+        assert!(matches!(seen, Some(ServerJsonRpcMessage::Response(response)) if response.id == RequestId::Number(7)));
+        assert_eq!(raw.take(&RequestId::Number(7)), Some(result));
+        assert_eq!(raw.take(&RequestId::Number(7)), None);
+    }
+
+    #[test]
+    fn tools_are_seen_by_rmcp_too() {
+        let raw = Raw::default();
+        raw.sent(&request(1, "tools/list"));
+        let tools = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}, "x": 1}]});
+        let Some(ServerJsonRpcMessage::Response(seen)) = raw.received(answer(1.into(), tools.clone())) else {
+            panic!("it is an answer")
+        };
+        assert!(matches!(seen.result, rmcp::model::ServerResult::ListToolsResult(_)));
+        assert_eq!(raw.take(&RequestId::Number(1)), Some(tools));
+    }
+
+    #[test]
+    fn answer_to_nothing_is_remarked() {
+        let raw = Raw::default();
+        raw.sent(&request(1, "tools/call"));
+        assert!(raw.received(answer(99.into(), json!({}))).is_none());
+        assert_eq!(raw.remarks()[0].text, "it answered a request that was not made: id 99");
+    }
+
+    #[test]
+    fn answer_that_is_no_message_fails_its_request() {
+        let raw = Raw::default();
+        raw.sent(&request(1, "tools/call"));
+        let seen = raw.received(json!({"jsonrpc": "2.0", "id": 1, "error": "no"}));
+        assert!(matches!(seen, Some(ServerJsonRpcMessage::Error(_))));
+        assert!(matches!(raw.fault(Some(&RequestId::Number(1))), Some(Fault::Malformed(_))));
+    }
+}
