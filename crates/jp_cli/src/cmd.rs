@@ -10,6 +10,7 @@ mod resource;
 mod shell_session;
 mod storage;
 
+pub(crate) use self::query::model::USUAL_KEY_VARIABLES;
 use crate::{
     args::{self, Args, Command},
     environment::Environment,

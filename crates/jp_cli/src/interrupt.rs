@@ -77,6 +77,11 @@ impl Interrupt {
         &self.flag
     }
 
+    /// Returns that flag for those that outlive this.
+    pub(crate) fn shared_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
+    }
+
     /// Fails once a signal came.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         if self.flag.load(Ordering::Relaxed) { Err(Failure::interrupted()) } else { Ok(()) }

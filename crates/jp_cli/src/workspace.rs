@@ -1,6 +1,6 @@
 //! The workspace a command works in, with its configuration and its conversations.
 
-use std::{cell::OnceCell, collections::BTreeMap, fs, path::PathBuf};
+use std::{cell::OnceCell, collections::BTreeMap, fs, path::PathBuf, sync::Arc};
 
 use jiff::Timestamp;
 use jp_config::{Assignment, Layer, Layers, Resolved};
@@ -14,6 +14,7 @@ use crate::{
     error::{Code, Failure},
     interrupt::Interrupt,
     output::Output,
+    servers::Servers,
 };
 
 /// What every command but `init` works with.
@@ -23,6 +24,7 @@ pub(crate) struct Context<'a> {
     pub(crate) output: &'a Output,
     pub(crate) workspace: Workspace,
     interrupt: OnceCell<Interrupt>,
+    servers: OnceCell<Arc<Servers>>,
 }
 
 /// A conversation's place, and the store it is in.
@@ -49,7 +51,7 @@ impl<'a> Context<'a> {
                 .with_hint("`jp init` makes the current directory one; `-w DIR` names another.")
         })?;
         let workspace = Workspace::open(&root, &environment.data, &environment.cache)?;
-        Ok(Self { global, environment, output, workspace, interrupt: OnceCell::new() })
+        Ok(Self { global, environment, output, workspace, interrupt: OnceCell::new(), servers: OnceCell::new() })
     }
 
     /// Returns the time.
@@ -61,6 +63,17 @@ impl<'a> Context<'a> {
     /// Lets Ctrl-C from now on end what is under way in order.
     pub(crate) fn interrupt(&self) -> &Interrupt {
         self.interrupt.get_or_init(Interrupt::listen)
+    }
+
+    /// Returns the MCP servers of a configuration; none of them is started by that.
+    ///
+    /// A conversation's history says nothing of them, so they are the same for all that a command does.
+    pub(crate) fn servers(&self, config: &Resolved) -> Result<&Arc<Servers>, Failure> {
+        if self.servers.get().is_none() {
+            let servers = Arc::new(Servers::configured(self, config)?);
+            _ = self.servers.set(servers);
+        }
+        Ok(self.servers.get().unwrap_or_else(|| unreachable!("it was set above")))
     }
 
     /// Returns the store for shared conversations, or for this user's own.

@@ -423,14 +423,6 @@ fn workspace_gets_no_key_for_its_own_server() {
 }
 
 #[test]
-fn setting_without_effect_is_said() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    let run = sandbox.jp(&["query", "--new", "-c", "providers.mcp.docs.type=stdio", "x"]).succeeded();
-    assert_eq!(run.stderr.matches("has no effect in this version").count(), 1, "{}", run.stderr);
-}
-
-#[test]
 fn answer_cut_off_by_the_limit_is_said() {
     let end = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: [DONE]\n\n";
     let server = Server::new(vec![Reply::stream(&format!("{}{end}", chunk("It is")))]);

@@ -4,7 +4,6 @@ use std::fmt;
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{self, Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::{AttachmentDeclaration, ByteSize, ToolSettings};
 
@@ -48,8 +47,57 @@ pub struct Providers {
     ///
     /// Older configuration has them at `providers.llm.aliases`.
     pub aliases: BTreeMap<String, String>,
-    /// MCP servers by name, not looked into here.
-    pub mcp: Map<String, Value>,
+    /// MCP servers by name.
+    pub mcp: BTreeMap<String, McpServer>,
+}
+
+/// `providers.mcp.NAME`: an MCP server, a program or an endpoint.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, expecting = "a table")]
+pub struct McpServer {
+    /// How it is reached; where nothing is said, by what is set of `command` and `url`.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<McpKind>,
+    /// The program of a `stdio` server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandSetting>,
+    /// What follows the command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub arguments: Vec<String>,
+    /// Variables that the program gets.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// Names of variables that the program gets though they look like they hold keys.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub variables: Vec<String>,
+    /// The endpoint of an `http` server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Headers of each request.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    /// The variable of the environment that holds the bearer token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_env: Option<String>,
+    /// How long it may take until it is ready; 30 s where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub startup_timeout_secs: Option<u64>,
+    /// How long a request may go without a sign of life; 60 s where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_secs: Option<u64>,
+    /// Whether a query goes on without it where it fails; it does where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optional: Option<bool>,
+}
+
+/// How an MCP server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpKind {
+    /// A program, on its stdin and stdout.
+    Stdio,
+    /// An endpoint of Streamable HTTP.
+    Http,
 }
 
 /// `providers.llm.NAME`: a server of models; what is not set is the provider's to choose.

@@ -235,12 +235,6 @@ fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {
     for (key, layer) in config.unknown.iter().filter(|(_, layer)| is_ours(layer)) {
         context.output.warn(&format!("unknown key `{key}` in {layer}: it has no effect"));
     }
-    const LATER: [&str; 1] = ["providers.mcp"];
-    for key in LATER {
-        if let Some(layer) = config.contributors(key).into_iter().find(|layer| is_ours(layer)) {
-            context.output.warn(&format!("`{key}` in {layer} has no effect in this version"));
-        }
-    }
 }
 
 /// Returns the request that is to be answered, with its turn.

@@ -204,7 +204,7 @@ pub(super) fn key_source(config: &Resolved, provider: &str) -> Option<String> {
 }
 
 /// The variables that the providers' own tools read their keys from.
-pub(super) const USUAL_KEY_VARIABLES: [(&str, &str); 4] = [
+pub(crate) const USUAL_KEY_VARIABLES: [(&str, &str); 4] = [
     ("anthropic", "ANTHROPIC_API_KEY"),
     ("openai", "OPENAI_API_KEY"),
     ("google", "GEMINI_API_KEY"),

@@ -17,8 +17,8 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::called::{calls, line};
 use self::{declared::Declared, refreshing::Refresher};
-use super::{Asked, declarations, model};
-use crate::{args::Query, error::Failure, workspace::Context};
+use super::{Asked, declarations};
+use crate::{args::Query, error::Failure, servers::secret_variables, workspace::Context};
 
 /// What `-T` without a name means, as in the configuration.
 pub(crate) const ALL: &str = "*";
@@ -98,7 +98,7 @@ pub(super) fn toolbox(asked: &Asked<'_>) -> Result<Toolbox, Failure> {
     let surroundings = Surroundings {
         root: root.to_owned(),
         conversation: asked.id.map(|id| id.to_string()),
-        secret_variables: secret_variables(asked),
+        secret_variables: secret_variables(asked.context, asked.config),
         executable: asked.context.environment.executable.clone(),
         place: Some(declarations::place(asked.context, asked.config)?),
         handles: asked.id.map(|id| asked.context.workspace.handles(id)),
@@ -211,18 +211,6 @@ fn edits(left: &str, right: &str) -> usize {
         }
     }
     row[right.len()]
-}
-
-/// Names the variables that hold keys: those of providers, and what is called like one.
-fn secret_variables(asked: &Asked<'_>) -> Vec<String> {
-    let configured = asked.config.config.providers.llm.values().filter_map(|llm| llm.api_key_env.clone());
-    let usual = model::USUAL_KEY_VARIABLES.iter().map(|(_, variable)| (*variable).to_owned());
-    let mut variables = asked.context.environment.secret_variables.clone();
-    let external = asked.config.config.conversation.attachment.external_key.clone();
-    variables.extend(configured.chain(usual).chain(external));
-    variables.sort_unstable();
-    variables.dedup();
-    variables
 }
 
 #[cfg(test)]
