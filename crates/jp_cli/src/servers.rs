@@ -9,6 +9,7 @@ use std::{
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     time::Duration,
 };
@@ -115,13 +116,16 @@ impl Servers {
     /// Returns whether a server may be started; asks the person where the workspace has a part in it and they have not been
     /// asked before. To be called by whoever has the terminal, before [`Self::connect`].
     pub(crate) fn agreed(&self, context: &Context<'_>, name: &str) -> Result<bool, Failure> {
-        let Some(text) = self.known.get(name).and_then(|known| known.to_agree.as_ref()) else { return Ok(true) };
+        let Some(text) = self.known.get(name).and_then(|known| known.to_agree.as_ref()) else {
+            return Ok(true);
+        };
         if let Some(said) = self.said().get(name) {
             return Ok(*said);
         }
         let trust = context.workspace.trust();
         let is_agreed = context.global.yes || trust.contains(text) || self.asked(context, name)?;
-        if is_agreed && !context.global.yes
+        if is_agreed
+            && !context.global.yes
             && let Err(error) = trust.add([text.as_str()])
         {
             context.output.detail(&format!("what was agreed to was not remembered: {error}"));
@@ -138,7 +142,10 @@ impl Servers {
             context.output.hint("`--yes` starts it.");
             return Ok(false);
         };
-        terminal.confirm(&format!("The workspace configures the MCP server `{name}`: {}. Start it?", self.shown(name)))
+        terminal.confirm(&format!(
+            "The workspace configures the MCP server `{name}`: {}. Start it?",
+            self.shown(name)
+        ))
     }
 
     /// Has a server started that may be, and does not wait for it.
@@ -165,6 +172,24 @@ impl Servers {
         Waiting(&self.cancelled)
     }
 
+    /// Connects to several servers at once; a person who watches sees that it takes a while.
+    ///
+    /// Those that need the person's word are asked about first.
+    pub(crate) fn connect_all(
+        &self,
+        context: &Context<'_>,
+        names: &[&str],
+    ) -> Result<Vec<Connecting>, Failure> {
+        for name in names {
+            self.agreed(context, name)?;
+        }
+        names.iter().for_each(|name| self.start(name));
+        let connect = || names.iter().map(|name| ((*name).to_owned(), self.connect(name))).collect();
+        let connected: Vec<Connecting> = waited(context, &format!("Starting {}", names.join(", ")), connect);
+        context.interrupt().check()?;
+        Ok(connected)
+    }
+
     fn may_start(&self, name: &str) -> bool {
         let needs_word = self.known.get(name).is_some_and(|known| known.to_agree.is_some());
         !needs_word || self.said().get(name) == Some(&true)
@@ -175,6 +200,52 @@ impl Servers {
     }
 }
 
+/// A server, and what connecting to it came to.
+pub(crate) type Connecting = (String, Result<Arc<Connection>, Refusal>);
+
+/// Does something that may take long; a person who watches sees what, once it does.
+pub(crate) fn waited<T>(context: &Context<'_>, what: &str, work: impl FnOnce() -> T) -> T {
+    const PATIENCE: Duration = Duration::from_millis(500);
+    const REDRAW: Duration = Duration::from_millis(100);
+    const SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
+    let output = context.output;
+    if !output.shows_progress() {
+        return work();
+    }
+    std::thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let goes_on = |wait| is_done.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout);
+            if !goes_on(PATIENCE) {
+                return;
+            }
+            for sign in SPINNER.iter().cycle() {
+                output.progress(&format!("{sign} {what} …"));
+                if !goes_on(REDRAW) {
+                    break;
+                }
+            }
+            output.progress("");
+        });
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+/// Makes a failure of why there is no connection, with the last that the server wrote.
+pub(crate) fn failure(refusal: Refusal) -> Failure {
+    let stderr = match &refusal {
+        Refusal::Server(error) => error.stderr.clone(),
+        Refusal::NotAgreed(_) | Refusal::NoToken { .. } => Vec::new(),
+    };
+    let mut failure = Failure::new(refusal.to_string());
+    if !stderr.is_empty() {
+        failure.hints.push(format!("the last that it wrote to stderr:\n{}", stderr.join("\n")));
+    }
+    failure
+}
+
 /// Why there is no connection to a server.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -182,7 +253,9 @@ pub(crate) enum Refusal {
     #[error("the MCP server `{0}` is not started: the workspace configures it, and nobody agreed to that")]
     NotAgreed(String),
     /// What should prove who asks is not there.
-    #[error("the MCP server `{server}`: its token is to be in the variable `{variable}` of the environment, which is not set")]
+    #[error(
+        "the MCP server `{server}`: its token is to be in the variable `{variable}` of the environment, which is not set"
+    )]
     NoToken {
         /// The server.
         server: String,
@@ -209,8 +282,12 @@ impl Reading<'_> {
             (Some(kind), ..) => kind,
             (None, Some(_), None) => McpKind::Stdio,
             (None, None, Some(_)) => McpKind::Http,
-            (None, Some(_), Some(_)) => return Err(self.fault("", "has a command and a url; `type` says which counts")),
-            (None, None, None) => return Err(self.fault("", "has neither a command nor a url").with_hint(EXAMPLE)),
+            (None, Some(_), Some(_)) => {
+                return Err(self.fault("", "has a command and a url; `type` says which counts"));
+            }
+            (None, None, None) => {
+                return Err(self.fault("", "has neither a command nor a url").with_hint(EXAMPLE));
+            }
         };
         let transport = match kind {
             McpKind::Stdio => Transport::Stdio(self.program(context)?),
@@ -260,8 +337,11 @@ impl Reading<'_> {
     }
 
     fn endpoint(&self) -> Result<Endpoint, Failure> {
-        let url = self.settings.url.as_deref().ok_or_else(|| self.fault("", "has no url").with_hint(EXAMPLE))?;
-        let read = url::Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let url =
+            self.settings.url.as_deref().ok_or_else(|| self.fault("", "has no url").with_hint(EXAMPLE))?;
+        let read = url::Url::parse(url)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = read.ok_or_else(|| self.fault("url", "is no http or https URL"))?;
         let token = self.settings.token_env.as_ref().and_then(|variable| token(variable));
         Ok(Endpoint { url, headers: self.settings.headers.clone(), token })
@@ -329,7 +409,8 @@ fn token(variable: &str) -> Option<String> {
     env::var(variable).ok().filter(|token| !token.is_empty())
 }
 
-const EXAMPLE: &str = r#"name a program, command = "my-server --flag", or an endpoint, url = "https://…/mcp"."#;
+const EXAMPLE: &str =
+    r#"name a program, command = "my-server --flag", or an endpoint, url = "https://…/mcp"."#;
 
 /// Names the variables that hold keys: those of providers, and what is called like one.
 pub(crate) fn secret_variables(context: &Context<'_>, config: &Resolved) -> Vec<String> {

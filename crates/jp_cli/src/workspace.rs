@@ -51,7 +51,14 @@ impl<'a> Context<'a> {
                 .with_hint("`jp init` makes the current directory one; `-w DIR` names another.")
         })?;
         let workspace = Workspace::open(&root, &environment.data, &environment.cache)?;
-        Ok(Self { global, environment, output, workspace, interrupt: OnceCell::new(), servers: OnceCell::new() })
+        Ok(Self {
+            global,
+            environment,
+            output,
+            workspace,
+            interrupt: OnceCell::new(),
+            servers: OnceCell::new(),
+        })
     }
 
     /// Returns the time.

@@ -85,6 +85,9 @@ pub struct McpServer {
     /// How long a request may go without a sign of life; 60 s where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_secs: Option<u64>,
+    /// Whether models are offered its tools; they are where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<bool>,
     /// Whether a query goes on without it where it fails; it does where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optional: Option<bool>,

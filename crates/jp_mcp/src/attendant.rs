@@ -12,9 +12,9 @@ use std::{
 use rmcp::{
     ErrorData, RoleClient, Service,
     model::{
-        ClientCapabilities, ClientResult, CustomResult, ElicitationCapability, FormElicitationCapability, GetExtensions,
-        Implementation, InitializeRequestParams, RequestId, RootsCapabilities, ServerNotification, ServerRequest,
-        UrlElicitationCapability,
+        ClientCapabilities, ClientResult, CustomResult, ElicitationCapability, FormElicitationCapability,
+        GetExtensions, Implementation, InitializeRequestParams, RequestId, RootsCapabilities,
+        ServerNotification, ServerRequest, UrlElicitationCapability,
     },
     service::{InboundStreamOrigin, NotificationContext, RequestContext},
 };

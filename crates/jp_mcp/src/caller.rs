@@ -1,5 +1,7 @@
 //! What a request may want of whoever makes it.
 
+use std::{fmt, time::Duration};
+
 use serde_json::{Map, Value};
 
 /// Whoever makes a request: they are asked and told what comes up while it runs, on the thread that waits for it.
@@ -9,6 +11,11 @@ pub trait Caller {
     /// Returns whether the request is wanted no more.
     fn is_cancelled(&self) -> bool {
         false
+    }
+
+    /// Returns how long the server may go without a sign of life, where it is not as long as is configured for it.
+    fn timeout(&self) -> Option<Duration> {
+        None
     }
 
     /// Answers what the server asks.
@@ -140,5 +147,24 @@ impl LogMessage {
             logger: text("logger"),
             text: data.as_str().map_or_else(|| data.to_string(), str::to_owned),
         }
+    }
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.total {
+            Some(total) if total > 0.0 => {
+                write!(f, "{:.0} %", (self.progress / total * 100.0).clamp(0.0, 100.0))?
+            }
+            _ => write!(f, "{}", self.progress)?,
+        }
+        self.message.as_ref().map_or(Ok(()), |message| write!(f, " {message}"))
+    }
+}
+
+impl fmt::Display for LogMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let logger = self.logger.as_ref().map(|logger| format!(" ({logger})")).unwrap_or_default();
+        write!(f, "{}{logger}: {}", self.level, self.text)
     }
 }

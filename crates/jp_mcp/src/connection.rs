@@ -12,10 +12,13 @@ use std::{
 use rmcp::{
     Peer, RoleClient, ServiceError,
     model::{
-        CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ErrorData, RequestId,
-        ServerPeerInfo, SubscriptionFilter,
+        CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ErrorData,
+        RequestId, ServerPeerInfo, SubscriptionFilter,
     },
-    service::{ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService, serve_client_with_lifecycle},
+    service::{
+        ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
+        serve_client_with_lifecycle,
+    },
 };
 use serde_json::{Map, Value, json};
 use tokio::{
@@ -25,7 +28,8 @@ use tokio::{
 };
 
 use crate::{
-    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, ResourceInfo, ServerConfig, ServerError, Transport,
+    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, ResourceInfo, ServerConfig, ServerError,
+    Transport,
     attendant::{Attendant, Event, Shared, Sign},
     http::{self, Http},
     raw::Raw,
@@ -83,12 +87,19 @@ pub struct About {
 
 impl std::fmt::Debug for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection").field("name", &self.name).field("about", &self.about).finish_non_exhaustive()
+        f.debug_struct("Connection")
+            .field("name", &self.name)
+            .field("about", &self.about)
+            .finish_non_exhaustive()
     }
 }
 
 /// Starts a server and finds out which revision it speaks.
-pub(crate) async fn connect(config: &ServerConfig, client: &Client, limits: Limits) -> Result<Connection, ServerError> {
+pub(crate) async fn connect(
+    config: &ServerConfig,
+    client: &Client,
+    limits: Limits,
+) -> Result<Connection, ServerError> {
     let raw = Arc::new(Raw::default());
     let shared = Arc::new(Shared::new(Arc::clone(&raw), client.clone()));
     let failure = |fault| ServerError::new(&config.name, fault);
@@ -249,7 +260,9 @@ impl Connection {
             if !self.about.has_subscriptions {
                 return Err(self.failed(Fault::Unsupported("subscriptions")));
             }
-            return uris.iter().try_for_each(|uri| self.request("resources/subscribe", json!({"uri": uri}), caller).map(drop));
+            return uris.iter().try_for_each(|uri| {
+                self.request("resources/subscribe", json!({"uri": uri}), caller).map(drop)
+            });
         }
         let filter = SubscriptionFilter::builder()
             .tools_list_changed()
@@ -278,7 +291,12 @@ impl Connection {
     }
 
     /// Makes a request and waits for its answer; questions that come back with one are put to the caller.
-    pub(crate) fn request(&self, method: &str, params: Value, caller: &dyn Caller) -> Result<Value, ServerError> {
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        params: Value,
+        caller: &dyn Caller,
+    ) -> Result<Value, ServerError> {
         let mut asking = params.clone();
         for _ in 0..=self.limits.rounds {
             let answer = match self.request_once(method, asking, caller) {
@@ -311,7 +329,8 @@ impl Connection {
             let response = match request.get("method").and_then(Value::as_str).unwrap_or_default() {
                 "elicitation/create" => {
                     let read = Elicitation::read(params);
-                    let elicitation = read.map_err(|reason| self.failed(Fault::Malformed(format!("it sent {reason}"))))?;
+                    let elicitation =
+                        read.map_err(|reason| self.failed(Fault::Malformed(format!("it sent {reason}"))))?;
                     self.asked(&elicitation, caller)?.into_result()
                 }
                 "roots/list" => self.shared.roots(),
@@ -336,9 +355,12 @@ impl Connection {
             let mut elicitation = elicitation.clone();
             elicitation["mode"] = "url".into();
             let read = Elicitation::read(&elicitation);
-            let elicitation = read.map_err(|reason| self.failed(Fault::Malformed(format!("it sent {reason}"))))?;
+            let elicitation =
+                read.map_err(|reason| self.failed(Fault::Malformed(format!("it sent {reason}"))))?;
             if !matches!(self.asked(&elicitation, caller)?, Elicited::Accept(_)) {
-                return Err(self.failed(Fault::Malformed("it wants a page visited first, and it was not".to_owned())));
+                return Err(
+                    self.failed(Fault::Malformed("it wants a page visited first, and it was not".to_owned()))
+                );
             }
         }
         Ok(())
@@ -354,7 +376,7 @@ impl Connection {
             peer: self.peer.clone(),
             shared: Arc::clone(&self.shared),
             process: self.process.clone(),
-            timeout: self.timeout,
+            timeout: caller.timeout().unwrap_or(self.timeout),
         };
         self.runtime.spawn(request.run(events, cancelled));
         let mut cancel = Some(cancel);
@@ -367,7 +389,9 @@ impl Connection {
                 // Where it is gone, nobody waits for the answer.
                 Ok(Event::Asked(elicitation, reply)) => _ = reply.send(caller.asked(&elicitation)),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break Err(Fault::Ended("the connection is closed".to_owned())),
+                Err(RecvTimeoutError::Disconnected) => {
+                    break Err(Fault::Ended("the connection is closed".to_owned()));
+                }
             }
             if caller.is_cancelled()
                 && let Some(cancel) = cancel.take()
@@ -382,7 +406,8 @@ impl Connection {
     /// Makes an error of a fault; where the server may be gone, with what it wrote last.
     fn ended(&self, fault: Fault) -> ServerError {
         let is_gone = matches!(fault, Fault::Ended(_) | Fault::MessageTooLong(_) | Fault::Timeout { .. });
-        let stderr = self.process.as_ref().filter(|_| is_gone).map(|process| process.stderr()).unwrap_or_default();
+        let stderr =
+            self.process.as_ref().filter(|_| is_gone).map(|process| process.stderr()).unwrap_or_default();
         ServerError { stderr, ..self.failed(fault) }
     }
 
@@ -432,7 +457,8 @@ impl Request {
         mut cancelled: oneshot::Receiver<()>,
         mut signals: channel::UnboundedReceiver<Sign>,
     ) -> Result<Value, Fault> {
-        let request = ClientRequest::CustomRequest(CustomRequest::new(&self.method, Some(self.params.clone())));
+        let request =
+            ClientRequest::CustomRequest(CustomRequest::new(&self.method, Some(self.params.clone())));
         let raw = &self.shared.raw;
         let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
         let mut handle = sent.map_err(|error| fault(&self.method, error, None, raw))?;

@@ -119,7 +119,8 @@ fn repeats(content: &[ContentBlock], structured: &Value) -> bool {
         value.as_str() == Some(text) || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
     };
     // What is no object is wrapped by common servers, and lists have a block an item.
-    let inner = structured.as_object().filter(|object| object.len() == 1).and_then(|object| object.get("result"));
+    let inner =
+        structured.as_object().filter(|object| object.len() == 1).and_then(|object| object.get("result"));
     let each = |items: &Vec<Value>| {
         items.len() == texts.len() && items.iter().zip(&texts).all(|(item, text)| says(text, item))
     };
@@ -139,7 +140,9 @@ fn without_formatted(block: &mut Value) {
 fn check_length(block: &ContentBlock, limits: &Limits) -> Result<(), String> {
     let (length, limit) = match block {
         ContentBlock::Text { text, .. } => (text.len(), limits.text),
-        ContentBlock::Resource { resource, .. } => return check_resource(resource, limits).map_err(|fault| fault.to_string()),
+        ContentBlock::Resource { resource, .. } => {
+            return check_resource(resource, limits).map_err(|fault| fault.to_string());
+        }
         ContentBlock::Image(media) | ContentBlock::Audio(media) => (media.data.len(), limits.blob),
         ContentBlock::Question { .. } => (0, 0),
     };
@@ -196,11 +199,8 @@ impl ResourceLink {
     pub(crate) fn describe(&self, reason: &str) -> String {
         let name = self.title.as_ref().or(self.name.as_ref());
         let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
-        let facts = [
-            self.mime_type.clone(),
-            self.size.map(|size| format!("{size} bytes")),
-            self.description.clone(),
-        ];
+        let facts =
+            [self.mime_type.clone(), self.size.map(|size| format!("{size} bytes")), self.description.clone()];
         let facts: Vec<String> = facts.into_iter().flatten().collect();
         let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
         format!("A link to the resource {name}{}{facts}. {reason}", self.uri)

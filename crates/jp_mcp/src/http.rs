@@ -11,8 +11,9 @@ use reqwest::{RequestBuilder, Response, redirect};
 use rmcp::{
     model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage},
     transport::streamable_http_client::{
-        AuthRequiredError, InsufficientScopeError, SseError, StreamableHttpClient, StreamableHttpClientTransport,
-        StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
+        AuthRequiredError, InsufficientScopeError, SseError, StreamableHttpClient,
+        StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+        StreamableHttpPostResponse,
     },
 };
 use serde_json::Value;
@@ -46,7 +47,11 @@ pub(crate) struct Http {
 }
 
 /// Makes the transport to an endpoint.
-pub(crate) fn transport(http: Http, endpoint: &Endpoint, limits: Limits) -> Result<StreamableHttpClientTransport<Http>, Fault> {
+pub(crate) fn transport(
+    http: Http,
+    endpoint: &Endpoint,
+    limits: Limits,
+) -> Result<StreamableHttpClientTransport<Http>, Fault> {
     let mut config = StreamableHttpClientTransportConfig::with_uri(endpoint.url.as_str())
         .custom_headers(headers(endpoint)?)
         .max_sse_event_size(limits.message);
@@ -58,7 +63,8 @@ fn headers(endpoint: &Endpoint) -> Result<HashMap<HeaderName, HeaderValue>, Faul
     let header = |(name, value): (&String, &String)| {
         let read = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
         // The value may be a key.
-        let (name, mut value) = read.ok_or_else(|| Fault::Malformed(format!("the header {name:?} is none of HTTP")))?;
+        let (name, mut value) =
+            read.ok_or_else(|| Fault::Malformed(format!("the header {name:?} is none of HTTP")))?;
         value.set_sensitive(true);
         Ok((name, value))
     };
@@ -131,7 +137,10 @@ impl Http {
         let bytes = response.bytes_stream().map(move |chunk| {
             let chunk = chunk.map_err(|error| HttpError::new(Fault::Unreachable(causes(&error))))?;
             // An empty line ends an event; where one is in the chunk, what follows it is of the next.
-            since_event = match chunk.windows(2).rposition(|pair| pair == b"\n\n" || pair == b"\r\r" || pair == b"\n\r") {
+            since_event = match chunk
+                .windows(2)
+                .rposition(|pair| pair == b"\n\n" || pair == b"\r\r" || pair == b"\n\r")
+            {
                 Some(end) => chunk.len() - end,
                 None => since_event + chunk.len(),
             };
@@ -153,11 +162,16 @@ impl Http {
     }
 
     /// Reads an answer that is one message.
-    async fn message(&self, response: Response, id: Option<&RequestId>) -> Result<Option<ServerJsonRpcMessage>, Failure> {
+    async fn message(
+        &self,
+        response: Response,
+        id: Option<&RequestId>,
+    ) -> Result<Option<ServerJsonRpcMessage>, Failure> {
         let body = self.body(response, id).await?;
         let malformed = |reason: String| self.failed(id, Fault::Malformed(reason));
-        let message: Value = serde_json::from_slice(&body)
-            .map_err(|_| malformed(format!("its answer is no JSON: {}", quoted(&String::from_utf8_lossy(&body)))))?;
+        let message: Value = serde_json::from_slice(&body).map_err(|_| {
+            malformed(format!("its answer is no JSON: {}", quoted(&String::from_utf8_lossy(&body))))
+        })?;
         Ok(self.raw.received(message))
     }
 
@@ -166,7 +180,9 @@ impl Http {
         loop {
             let chunk = response.chunk().await;
             match chunk.map_err(|error| self.failed(id, Fault::Unreachable(causes(&error))))? {
-                Some(chunk) if body.len() + chunk.len() <= self.limits.message => body.extend_from_slice(&chunk),
+                Some(chunk) if body.len() + chunk.len() <= self.limits.message => {
+                    body.extend_from_slice(&chunk)
+                }
                 Some(_) => return Err(self.failed(id, Fault::MessageTooLong(self.limits.message))),
                 None => return Ok(body),
             }
@@ -239,12 +255,16 @@ impl StreamableHttpClient for Http {
             return Ok(StreamableHttpPostResponse::Sse(self.events(response), session));
         }
         if !kind.starts_with(JSON) {
-            let fault = Fault::Malformed(format!("it answered with {kind:?}, which is neither JSON nor a stream of events"));
+            let fault = Fault::Malformed(format!(
+                "it answered with {kind:?}, which is neither JSON nor a stream of events"
+            ));
             return Err(self.failed(id, fault));
         }
         match self.message(response, id).await? {
             Some(message) => Ok(StreamableHttpPostResponse::Json(message, session)),
-            None => Err(self.failed(id, Fault::Malformed("its answer is not to what it was asked".to_owned()))),
+            None => {
+                Err(self.failed(id, Fault::Malformed("its answer is not to what it was asked".to_owned())))
+            }
         }
     }
 
@@ -255,7 +275,8 @@ impl StreamableHttpClient for Http {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failure> {
-        let request = self.request(self.client.delete(uri.as_ref()), Some(&*session_id), auth_header, custom_headers);
+        let request =
+            self.request(self.client.delete(uri.as_ref()), Some(&*session_id), auth_header, custom_headers);
         // Whether the server takes sessions back is its own affair.
         self.send(request, None).await.map(drop)
     }
@@ -300,13 +321,16 @@ impl Http {
         }
         let is_clients = response.status().is_client_error();
         let refusal = refusal_whole(response).await;
-        let error = serde_json::from_str::<Value>(&refusal.body).ok().filter(|body| body.get("error").is_some());
+        let error =
+            serde_json::from_str::<Value>(&refusal.body).ok().filter(|body| body.get("error").is_some());
         let is_probe = matches!(request.request, ClientRequest::DiscoverRequest(_));
         let error = match error {
             // Who refuses before the request is looked at does not know its id.
             Some(error) => serde_json::from_value(error["error"].clone()).ok(),
             // An older server, or what stands before it, knows nothing of the probe.
-            None if is_probe && is_clients => Some(rmcp::ErrorData::invalid_request(refusal.to_string(), None)),
+            None if is_probe && is_clients => {
+                Some(rmcp::ErrorData::invalid_request(refusal.to_string(), None))
+            }
             None => None,
         };
         match error {

@@ -87,7 +87,8 @@ impl Raw {
         };
         message["id"] = id.into();
         if let Some(result) = message.get_mut("result") {
-            let answer = if is_rmcps { result.clone() } else { std::mem::replace(result, json!({"kept": id})) };
+            let answer =
+                if is_rmcps { result.clone() } else { std::mem::replace(result, json!({"kept": id})) };
             inner.answers.insert(id, answer);
         }
         true
@@ -201,7 +202,9 @@ mod tests {
         raw.sent(&request(7, "tools/call"));
         let result = json!({"content": [{"type": "hologram"}], "x": 1});
         let seen = raw.received(answer("7".into(), result.clone()));
-        assert!(matches!(seen, Some(ServerJsonRpcMessage::Response(response)) if response.id == RequestId::Number(7)));
+        assert!(
+            matches!(seen, Some(ServerJsonRpcMessage::Response(response)) if response.id == RequestId::Number(7))
+        );
         assert_eq!(raw.take(&RequestId::Number(7)), Some(result));
         assert_eq!(raw.take(&RequestId::Number(7)), None);
     }

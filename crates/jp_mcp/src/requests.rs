@@ -71,7 +71,11 @@ impl Connection {
                 blocks.collect()
             }
             Err(error) => {
-                warnings.push(format!("the link to {} was not followed: {}", crate::raw::quoted(&link.uri), error.fault));
+                warnings.push(format!(
+                    "the link to {} was not followed: {}",
+                    crate::raw::quoted(&link.uri),
+                    error.fault
+                ));
                 told(&format!("It could not be read: {}.", error.fault))
             }
         }
@@ -96,7 +100,8 @@ impl Connection {
             return Ok(read);
         }
         // Without a list there is less to say of it, that is all.
-        let listed = self.listed.get_or_init(|| self.resources(caller).map(|list| list.items).unwrap_or_default());
+        let listed =
+            self.listed.get_or_init(|| self.resources(caller).map(|list| list.items).unwrap_or_default());
         for resource in &mut read.contents {
             if let Some(listed) = listed.iter().find(|listed| listed.uri == resource.uri) {
                 content::complete(resource, listed);

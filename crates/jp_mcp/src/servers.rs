@@ -36,7 +36,8 @@ struct Entry {
 impl Servers {
     /// Puts servers together; none is started. Fails where the system has no thread left.
     pub fn new(configs: Vec<ServerConfig>, client: Client) -> io::Result<Self> {
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("mcp").enable_all().build()?;
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("mcp").enable_all().build()?;
         let entry = |config: ServerConfig| {
             let name = config.name.clone();
             (name, Entry { config: Arc::new(config), connection: Arc::default() })
@@ -70,7 +71,9 @@ impl Servers {
         loop {
             match ready.recv_timeout(TICK) {
                 Ok(connection) => return connection,
-                Err(mpsc::RecvTimeoutError::Timeout) if caller.is_cancelled() => return Err(failure(Fault::Interrupted)),
+                Err(mpsc::RecvTimeoutError::Timeout) if caller.is_cancelled() => {
+                    return Err(failure(Fault::Interrupted));
+                }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     return Err(failure(Fault::Ended("starting it failed".to_owned())));
@@ -81,9 +84,11 @@ impl Servers {
 
     fn started(&self, entry: &Entry) -> mpsc::Receiver<Result<Arc<Connection>, ServerError>> {
         let (sender, ready) = mpsc::channel();
-        let (config, client, cell) = (Arc::clone(&entry.config), Arc::clone(&self.client), Arc::clone(&entry.connection));
+        let (config, client, cell) =
+            (Arc::clone(&entry.config), Arc::clone(&self.client), Arc::clone(&entry.connection));
         self.runtime.spawn(async move {
-            let connect = || async { connection::connect(&config, &client, Limits::USUAL).await.map(Arc::new) };
+            let connect =
+                || async { connection::connect(&config, &client, Limits::USUAL).await.map(Arc::new) };
             let connection = cell.get_or_init(connect).await.clone();
             // Whoever only has it started does not wait.
             _ = sender.send(connection);

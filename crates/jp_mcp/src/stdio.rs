@@ -21,7 +21,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{Fault, Limits, Program, error::PipeError, raw::{Raw, quoted}};
+use crate::{
+    Fault, Limits, Program,
+    error::PipeError,
+    raw::{Raw, quoted},
+};
 
 /// How many lines of stderr are kept, and how much of each.
 const MAX_STDERR_LINES: usize = 20;
@@ -62,7 +66,8 @@ pub(crate) struct Lines {
 
 /// Starts a program; needs a runtime around it.
 pub(crate) fn start(program: &Program, raw: Arc<Raw>, limits: Limits) -> Result<(Process, Lines), Fault> {
-    let failure = |error: io::Error| Fault::Start { program: program.program.clone(), reason: reason(&error, program) };
+    let failure =
+        |error: io::Error| Fault::Start { program: program.program.clone(), reason: reason(&error, program) };
     let mut command = Command::new(&program.program);
     command.args(&program.arguments).current_dir(&program.directory);
     program.withheld.iter().for_each(|variable| _ = command.env_remove(variable));
@@ -77,8 +82,16 @@ pub(crate) fn start(program: &Program, raw: Arc<Raw>, limits: Limits) -> Result<
     let stdout = BufReader::new(ChildStdout::from_std(stdout).map_err(failure)?);
     let kept = Arc::new(Mutex::default());
     tokio::spawn(keep_stderr(ChildStderr::from_std(stderr).map_err(failure)?, Arc::clone(&kept)));
-    let process = Process { held: Mutex::new(Held { child, status: None }), mark, stdin: Arc::clone(&stdin), stderr: kept };
-    Ok((process, Lines { stdin, stdout, raw, limits, partial: Vec::new(), batch: VecDeque::new(), rubbish: 0 }))
+    let process = Process {
+        held: Mutex::new(Held { child, status: None }),
+        mark,
+        stdin: Arc::clone(&stdin),
+        stderr: kept,
+    };
+    Ok((
+        process,
+        Lines { stdin, stdout, raw, limits, partial: Vec::new(), batch: VecDeque::new(), rubbish: 0 },
+    ))
 }
 
 fn reason(error: &io::Error, program: &Program) -> String {
@@ -268,7 +281,9 @@ impl Transport<RoleClient> for Lines {
                 }
             };
             match serde_json::from_slice(&line) {
-                Ok(Value::Array(messages)) if messages.iter().all(Value::is_object) => self.batch.extend(messages),
+                Ok(Value::Array(messages)) if messages.iter().all(Value::is_object) => {
+                    self.batch.extend(messages)
+                }
                 Ok(message @ Value::Object(_)) => self.batch.push_back(message),
                 _ => {
                     if let Err(fault) = self.pass_over(&line) {

@@ -50,6 +50,8 @@ pub enum Decision {
 pub struct Question {
     /// Who asks.
     pub tool: String,
+    /// The MCP server that asks by the tool, where one does.
+    pub server: Option<String>,
     /// What the tool returned before the question.
     pub context: Vec<ContentBlock>,
     /// What is asked.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Decision, Permission, PermissionRequest, Preview, Schema, Source, Tool, Toolbox, builtin, calls::Line,
-    local, question, record, stateful,
+    local, question, record, server, stateful,
 };
 
 /// What a call will do: shown before it does.
@@ -36,7 +36,11 @@ pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Too
             let note = format!("The person changed the arguments; the tool ran with: {arguments}");
             response.content.insert(0, ContentBlock::text(note));
         }
-        Ok(record::limited(record::response(&call.id, response), tool.max_output_bytes))
+        let response = match &tool.source {
+            Source::Server(of) => record::response_of(&of.server, &call.id, response),
+            Source::Local(_) | Source::Builtin(_) => record::response(&call.id, response),
+        };
+        Ok(record::limited(response, tool.max_output_bytes))
     };
     attempt().unwrap_or_else(|reason| {
         record::response(&call.id, ToolResponse::error([ContentBlock::text(reason)]))
@@ -210,5 +214,6 @@ fn plan<'a>(
     match &tool.source {
         Source::Builtin(builtin) => builtin::plan(*builtin, tool, arguments, toolbox),
         Source::Local(command) => local::plan(command, tool, arguments, toolbox),
+        Source::Server(of) => server::plan(call, of, tool, arguments, toolbox),
     }
 }

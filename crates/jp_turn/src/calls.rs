@@ -25,6 +25,10 @@ const AT_ONCE: usize = 8;
 pub(crate) enum Wish {
     /// A word to the person.
     Notice(String),
+    /// How far a call is.
+    Progress(String),
+    /// A word to a person who wants to know more.
+    Detail(String),
     /// Leave to run.
     Permit(PermissionRequest, oneshot::Sender<Decision>),
     /// The person's answer.
@@ -72,6 +76,14 @@ impl Line {
 
     pub(crate) fn notice(&self, notice: String) {
         self.wish(Wish::Notice(notice));
+    }
+
+    pub(crate) fn progress(&self, progress: String) {
+        self.wish(Wish::Progress(progress));
+    }
+
+    pub(crate) fn detail(&self, detail: String) {
+        self.wish(Wish::Detail(detail));
     }
 
     pub(crate) fn keep(&self, question: InquiryRequest, answer: InquiryResponse) {
@@ -199,6 +211,8 @@ impl Driver<'_, '_> {
     ) {
         match wish {
             Wish::Notice(notice) => self.host.take(TurnEvent::Notice(&notice)),
+            Wish::Progress(progress) => self.host.take(TurnEvent::Progress(&progress)),
+            Wish::Detail(detail) => self.host.take(TurnEvent::Detail(&detail)),
             Wish::Permit(request, reply) if !is_cancelled => {
                 self.host.take(TurnEvent::Permit(request, reply));
             }

@@ -6,9 +6,9 @@
 //! answer. Whatever was shown is stored too, however the turn ends; the [`Outcome`] says how. Nothing here prints,
 //! prompts, looks at a clock or reads the environment.
 //!
-//! A [`Tool`] is a program of the person's ([`Command`]) or one of jp's own ([`Builtin`]); the [`Toolbox`] holds those
+//! A [`Tool`] is a program of the person's ([`Command`]), one of jp's own ([`Builtin`]) or an MCP server's ([`ServerTool`]); the [`Toolbox`] holds those
 //! of a turn and what they share. Each call runs on a thread of its own, straight from what the model wrote to the
-//! result: `call` checks and asks for leave, `local` or `builtin` does it, `question` answers what the tool asks and
+//! result: `call` checks and asks for leave, `local`, `builtin` or `server` does it, `question` answers what the tool asks and
 //! runs it again, `record` makes the event. What a call wants of the outside goes to `calls`, the one place that has
 //! the host.
 
@@ -25,6 +25,7 @@ mod question;
 mod record;
 mod run;
 mod schema;
+mod server;
 mod stateful;
 mod tool;
 mod toolbox;
@@ -38,6 +39,7 @@ pub use local::Command;
 pub use parse::{Parsed, parse_command_output};
 pub use run::{Check, Delta, Host, Outcome, Turn, TurnEvent, run};
 pub use schema::{Schema, SchemaError};
+pub use server::ServerTool;
 pub use stateful::end_kept;
 pub use tool::{Action, Answerer, Permission, Source, Stateful, Tool};
 pub use toolbox::{Surroundings, Toolbox};

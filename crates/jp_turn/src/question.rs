@@ -208,7 +208,8 @@ impl<'a> Asking<'a> {
         if let Some(answer) = self.said(checked) {
             return Ok(answer);
         }
-        let mut asked = Question { tool: name.clone(), context, input: question.clone(), fault: None };
+        let mut asked =
+            Question { tool: name.clone(), server: None, context, input: question.clone(), fault: None };
         loop {
             let (answer, is_for_turn) = match self.line.ask(asked.clone()) {
                 Some(Reply::Once(answer)) => (answer, false),

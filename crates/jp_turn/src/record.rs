@@ -35,6 +35,13 @@ pub(crate) fn response(id: &str, response: ToolResponse) -> ToolCallResponse {
     ToolCallResponse { id: id.to_owned(), content, is_error, structured_content, meta }
 }
 
+/// Makes the event of what a tool of an MCP server returned: its resources are known by the server, too.
+pub(crate) fn response_of(server: &str, id: &str, response: ToolResponse) -> ToolCallResponse {
+    let mut event = self::response(id, response);
+    event.meta.insert(SERVER_MARK.to_owned(), server.into());
+    event
+}
+
 fn error_block(error: &ToolError) -> Option<ContentBlock> {
     let causes: String = error.trace.iter().map(|cause| format!("- {cause}\n")).collect();
     let causes = if causes.is_empty() { causes } else { format!("Caused by, outermost first:\n{causes}") };

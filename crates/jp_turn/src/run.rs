@@ -39,6 +39,10 @@ pub enum TurnEvent<'a> {
     Retry(RetryNotice<'a>),
     /// A sentence that the person should read.
     Notice(&'a str),
+    /// How far a call is, until the next event.
+    Progress(&'a str),
+    /// A sentence for a person who wants to know more.
+    Detail(&'a str),
     /// What is complete, to be stored in this order, all of it or nothing; never empty.
     Record(Vec<EventKind>),
     /// A call needs the person's leave. Where the channel is dropped, nobody is there to give it.

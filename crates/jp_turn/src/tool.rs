@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::{Map, Value};
 
-use crate::{builtin::Builtin, local::Command};
+use crate::{builtin::Builtin, local::Command, server::ServerTool};
 
 /// A tool that may be called in a turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +38,8 @@ pub enum Source {
     Local(Command),
     /// jp's own.
     Builtin(Builtin),
+    /// An MCP server's.
+    Server(ServerTool),
 }
 
 /// Whether a tool runs unasked.

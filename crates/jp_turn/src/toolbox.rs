@@ -1,12 +1,13 @@
 //! The tools of a turn, and what they share.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use jp_attachment::Place;
+use jp_mcp::Connection;
 use serde_json::Value;
 
 use crate::{
@@ -26,6 +27,8 @@ pub struct Toolbox {
     pub surroundings: Surroundings,
     /// The workspace's files, as far as tools may reach them.
     pub files: Files,
+    /// The MCP servers that tools are of, by their names.
+    pub servers: BTreeMap<String, Arc<Connection>>,
     /// Takes new snapshots of what is attached, where anything can be.
     pub refresh: Option<Box<dyn Refresh>>,
     /// What the person said for the rest of the turn.
@@ -73,6 +76,7 @@ impl Toolbox {
             disabled: Vec::new(),
             surroundings,
             files,
+            servers: BTreeMap::new(),
             refresh: None,
             said: Mutex::default(),
             handles: Handles::default(),

@@ -112,6 +112,8 @@ fn line(event: &TurnEvent<'_>) -> String {
         TurnEvent::Delta(delta) => format!("{delta:?}"),
         TurnEvent::Retry(notice) => format!("Retry({} {})", notice.attempt, notice.reason),
         TurnEvent::Notice(notice) => format!("Notice({notice})"),
+        TurnEvent::Progress(progress) => format!("Progress({progress})"),
+        TurnEvent::Detail(detail) => format!("Detail({detail})"),
         TurnEvent::Permit(request, _) => format!("Permit({})", request.preview.title),
         TurnEvent::Ask(question, _) => format!("Ask({})", question.input.text),
         TurnEvent::Called { call, .. } => format!("Called({})", call.id),

@@ -72,7 +72,7 @@ impl Interaction<'_> {
         // Where it is looked for is this machine's alone.
         let program = match &self.tool.source {
             Source::Local(command) => command.words[0].as_str(),
-            Source::Builtin(_) => "jp",
+            Source::Builtin(_) | Source::Server(_) => "jp",
         };
         let process = match self.stateful.keep {
             true => Process::keep(command, &self.directory()?),

@@ -139,6 +139,8 @@ pub(super) fn command(
             let executable = surroundings.executable.to_string_lossy().into_owned();
             Ok(local::program(&[executable, shell::SUBCOMMAND.to_owned()], &document, surroundings))
         }
-        Source::Builtin(_) => Err(format!("The tool `{}` does not live on between calls.", tool.name)),
+        Source::Builtin(_) | Source::Server(_) => {
+            Err(format!("The tool `{}` does not live on between calls.", tool.name))
+        }
     }
 }

@@ -15,10 +15,13 @@ use super::{
 };
 use crate::{
     error::{Code, Failure},
-    output::Output,
+    output::{Output, visible},
     size,
     workspace::Context,
 };
+
+/// How much is shown of how far a call is: less than a row.
+const PROGRESS_CHARACTERS: usize = 70;
 
 pub(super) fn run(
     asked: Asked<'_>,
@@ -199,11 +202,16 @@ struct Keeper<'a> {
     is_shown: bool,
     /// Whether reasoning was shown last.
     is_reasoning: bool,
+    /// Whether the line says how far a call is.
+    is_progressing: bool,
 }
 
 impl Host for Keeper<'_> {
     fn take(&mut self, event: TurnEvent<'_>) {
         let output = self.asked.context.output;
+        if !matches!(event, TurnEvent::Progress(_) | TurnEvent::Record(_)) {
+            self.end_progress();
+        }
         let taken = match event {
             TurnEvent::Delta(Delta::Text(text)) => self.show(text),
             TurnEvent::Delta(Delta::Reasoning(text)) => {
@@ -217,6 +225,11 @@ impl Host for Keeper<'_> {
             }
             TurnEvent::Notice(notice) => {
                 output.warn(notice);
+                Ok(())
+            }
+            TurnEvent::Progress(progress) => self.progress(progress),
+            TurnEvent::Detail(detail) => {
+                output.detail(detail);
                 Ok(())
             }
             TurnEvent::Record(kinds) => self.record(kinds),
@@ -290,6 +303,7 @@ impl<'a> Keeper<'a> {
             failure: None,
             is_shown: false,
             is_reasoning: false,
+            is_progressing: false,
         }
     }
 
@@ -351,6 +365,24 @@ impl<'a> Keeper<'a> {
             self.is_shown = false;
         }
         Ok(())
+    }
+
+    /// Shows how far a call is, to somebody who watches, in the place of what was shown of it before.
+    fn progress(&mut self, progress: &str) -> Result<(), Failure> {
+        let output = self.asked.context.output;
+        if output.shows_progress() {
+            self.make_room()?;
+            self.is_progressing = true;
+            output.progress(&visible(progress).chars().take(PROGRESS_CHARACTERS).collect::<String>());
+        }
+        Ok(())
+    }
+
+    /// Takes away how far a call is.
+    fn end_progress(&mut self) {
+        if std::mem::take(&mut self.is_progressing) {
+            self.asked.context.output.progress("");
+        }
     }
 
     fn called(&mut self, line: &str) -> Result<(), Failure> {

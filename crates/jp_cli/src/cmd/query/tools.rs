@@ -5,12 +5,18 @@ mod declared;
 mod parameters;
 mod permission;
 mod refreshing;
+mod served;
 mod settings;
 
-use std::{collections::HashMap, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+    sync::Arc,
+};
 
 use jp_config::Resolved;
 use jp_conversation::resolution;
+use jp_mcp::Connection;
 use jp_storage::Conversation;
 use jp_turn::{Builtin, Files, Permission, Source, Surroundings, Tool, Toolbox};
 use serde_json::{Map, Value, json};
@@ -30,6 +36,8 @@ pub(super) struct Tools {
     on: Vec<Tool>,
     /// Names of the others.
     off: Vec<String>,
+    /// The MCP servers that tools are of.
+    servers: BTreeMap<String, Arc<Connection>>,
     /// What the command line chose, for the conversation to keep to: `{"NAME": {"enable": true}}`.
     pub(super) chosen: Map<String, Value>,
     /// Whether running a program again for its output asks.
@@ -46,9 +54,11 @@ pub(super) fn choose(
     config: &Resolved,
     conversation: Option<&Conversation>,
 ) -> Result<Tools, Failure> {
-    let declared = declared::all(context, config)?;
+    let mut declared = declared::all(config)?;
+    let served = served::all(query, context, config)?;
+    declared.extend(served.tools);
     check_names(query, &declared)?;
-    let mut tools = Tools::default();
+    let mut tools = Tools { servers: served.connections, ..Tools::default() };
     for Declared { mut tool, is_on } in declared {
         let choice = chosen(query, &tool.name, is_on);
         if let Some(enable) = choice {
@@ -107,6 +117,7 @@ pub(super) fn toolbox(asked: &Asked<'_>) -> Result<Toolbox, Failure> {
     files.saw(&asked.stream);
     let mut toolbox = Toolbox::new(asked.tools.on.clone(), surroundings, files);
     toolbox.disabled.clone_from(&asked.tools.off);
+    toolbox.servers.clone_from(&asked.tools.servers);
     offer_refreshing(asked, &mut toolbox)?;
     Ok(toolbox)
 }

@@ -89,7 +89,11 @@ fn plain(value: &Value) -> String {
 
 /// Shows who asks, what they returned before, and what was wrong with the last answer.
 fn show(question: &Question, terminal: &Terminal<'_>) {
-    terminal.tell(Tone::Strong, &format!("The tool `{}` asks:", question.tool));
+    let asks = match &question.server {
+        Some(server) => format!("The MCP server `{server}` asks, as the tool `{}` is called:", question.tool),
+        None => format!("The tool `{}` asks:", question.tool),
+    };
+    terminal.tell(Tone::Strong, &asks);
     for block in &question.context {
         quote(terminal, &shown(block), Extent::Part, |_| Tone::Plain);
     }

@@ -7,9 +7,10 @@ use jp_turn::{Action, Answerer, Builtin, Command, Source, Stateful, Tool};
 
 use super::{
     ALL, parameters,
+    served::{Origin, is_about_served},
     settings::{Settings, key},
 };
-use crate::{error::Failure, workspace::Context};
+use crate::error::Failure;
 
 /// A tool that there is.
 pub(super) struct Declared {
@@ -18,8 +19,8 @@ pub(super) struct Declared {
     pub(super) is_on: bool,
 }
 
-/// Returns all tools, in the order in which models are told of them.
-pub(super) fn all(context: &Context<'_>, config: &Resolved) -> Result<Vec<Declared>, Failure> {
+/// Returns all tools but those of MCP servers, in the order in which models are told of them.
+pub(super) fn all(config: &Resolved) -> Result<Vec<Declared>, Failure> {
     check_defaults(config)?;
     let mut declared = Vec::new();
     for builtin in Builtin::ALL {
@@ -29,7 +30,8 @@ pub(super) fn all(context: &Context<'_>, config: &Resolved) -> Result<Vec<Declar
     for name in names.filter(|name| Builtin::named(name).is_none()) {
         let settings = Settings::of(name, config);
         match settings.own {
-            Some(own) if !is_history(name, config) => declared.extend(other(context, settings, own)?),
+            Some(own) if is_about_served(name, own, config) => {}
+            Some(own) if !is_history(name, config) => declared.extend(other(settings, own)?),
             // The tools of a conversation that went on elsewhere are not all here.
             _ => {}
         }
@@ -46,7 +48,7 @@ fn check_defaults(config: &Resolved) -> Result<(), Failure> {
 }
 
 /// Names the fields that are set and that are about one tool alone.
-fn set(settings: &ToolSettings) -> Vec<&'static str> {
+pub(super) fn set(settings: &ToolSettings) -> Vec<&'static str> {
     let fields = [
         ("source", settings.source.is_some()),
         ("command", settings.command.is_some()),
@@ -101,12 +103,8 @@ fn own(builtin: Builtin, config: &Resolved) -> Result<Declared, Failure> {
     Ok(Declared { tool, is_on })
 }
 
-/// Puts together a tool that the configuration declares; `None` if this version has none of that kind.
-fn other(
-    context: &Context<'_>,
-    settings: Settings<'_>,
-    own: &ToolSettings,
-) -> Result<Option<Declared>, Failure> {
+/// Puts together a tool that the configuration declares; `None` if an MCP server has it.
+fn other(settings: Settings<'_>, own: &ToolSettings) -> Result<Option<Declared>, Failure> {
     let name = settings.name;
     match own.source.as_deref() {
         None | Some("local") => local(settings, own).map(Some),
@@ -116,12 +114,18 @@ fn other(
             Err(failure.with_hint(format!("there are: {names}.")))
         }
         Some(source) if source.starts_with("mcp.") => {
-            if own.enable != Some(false) {
-                context.output.warn(&format!(
-                    "the tool `{name}` is left out: it is from an MCP server ({source}), and this version has no MCP"
-                ));
+            let Some(Origin { server, .. }) = Origin::read(source, name) else {
+                let failure = settings.fault(&["source"], "names no server");
+                return Err(failure
+                    .with_hint("it is `mcp.SERVER.TOOL`, or `mcp.SERVER` for a tool of the same name."));
+            };
+            if settings.config.config.providers.mcp.contains_key(server) || own.enable == Some(false) {
+                return Ok(None);
             }
-            Ok(None)
+            let failure = settings
+                .fault(&["source"], &format!("names an MCP server that is not configured: `{server}`"));
+            Err(failure
+                .with_hint(format!("[providers.mcp.{server}] says how it is reached; docs/mcp.md has more.")))
         }
         Some(source) => {
             let failure =
@@ -175,7 +179,7 @@ fn words(settings: Settings<'_>, own: &ToolSettings) -> Result<Vec<String>, Fail
 }
 
 /// Takes over what bounds a run.
-fn limit(tool: &mut Tool, settings: Settings<'_>) -> Result<(), Failure> {
+pub(super) fn limit(tool: &mut Tool, settings: Settings<'_>) -> Result<(), Failure> {
     if let Some(seconds) = settings.first(|settings| settings.timeout_secs) {
         if seconds == 0 {
             let is_own = settings.own.is_some_and(|own| own.timeout_secs.is_some());
@@ -190,7 +194,7 @@ fn limit(tool: &mut Tool, settings: Settings<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn answerers(questions: &BTreeMap<String, QuestionSettings>) -> BTreeMap<String, Answerer> {
+pub(super) fn answerers(questions: &BTreeMap<String, QuestionSettings>) -> BTreeMap<String, Answerer> {
     let answerer = |question: &QuestionSettings| match (&question.answer, question.target) {
         (Some(answer), _) => Answerer::Fixed(answer.clone()),
         (None, QuestionTarget::Assistant) => Answerer::Assistant,

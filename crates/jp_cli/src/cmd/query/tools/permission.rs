@@ -130,6 +130,9 @@ fn text(tool: &Tool, runs_unattended: bool, answers: &[(String, String)], root: 
         let words: Vec<_> = command.words.iter().map(|word| quoted(word)).collect();
         text += &format!(": {}", words.join(" "));
     }
+    if let Source::Server(of) = &tool.source {
+        text += &format!(": {} of the MCP server {}", of.tool, of.server);
+    }
     if !tool.options.is_empty() {
         text += &format!("; options = {}", Value::Object(tool.options.clone()));
     }
