@@ -1,0 +1,276 @@
+//! URI templates, RFC 6570, levels 1 to 4.
+//!
+//! - [`UriTemplate`] is a parsed template; [`UriTemplate::expand`] makes a URI of it.
+//! - [`Matcher`] is the way back, from a URI to the values; what it accepts stands in a table there.
+//! - [`TemplateSet`] picks among many templates the one that a URI belongs to.
+//!
+//! ```
+//! use mcp_server::template::{Matcher, UriTemplate, Value, Values};
+//!
+//! let template = UriTemplate::parse("notes://{folder}{?tags*}")?;
+//! let values = Values::from([
+//!     ("folder".to_owned(), Value::from("to do")),
+//!     ("tags".to_owned(), Value::from(["a", "b"])),
+//! ]);
+//! let uri = template.expand(&values)?;
+//! assert_eq!(uri, "notes://to%20do?tags=a&tags=b");
+//! assert_eq!(Matcher::new(&template)?.matches(&uri).map(|found| found.into_values()), Some(values));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod encoding;
+mod error;
+mod expand;
+mod matcher;
+mod parse;
+mod set;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+pub use error::{ExpandError, Problem, TemplateError};
+pub use matcher::{MAX_ITEMS, MAX_URI_LENGTH, Match, Matcher, Variable};
+pub use parse::{MAX_TEMPLATE_LENGTH, MAX_VARIABLES};
+pub use set::TemplateSet;
+
+/// A parsed URI template.
+///
+/// `Display` gives it back as it was written, and two are equal when they were written alike.
+#[derive(Debug, Clone)]
+pub struct UriTemplate {
+    source: String,
+    parts: Vec<Part>,
+}
+
+/// The values of a template's variables, by name; a name that is not there is undefined (RFC 6570 §2.3).
+pub type Values = BTreeMap<String, Value>;
+
+/// The value of one variable (RFC 6570 §2.3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// One text, not encoded.
+    Text(String),
+    /// Texts in order; an empty list is as good as no value.
+    List(Vec<String>),
+    /// Names with their texts, in order; an empty map is as good as no value.
+    Map(Vec<(String, String)>),
+}
+
+/// A stretch of a template.
+#[derive(Debug, Clone)]
+enum Part {
+    Literal(Literal),
+    Expression(Expression),
+}
+
+/// Text between expressions, encoded as a URI holds it (RFC 6570 §3.1).
+#[derive(Debug, Clone)]
+struct Literal {
+    offset: usize,
+    text: String,
+}
+
+/// What stands in a pair of braces (RFC 6570 §2.2).
+#[derive(Debug, Clone)]
+struct Expression {
+    offset: usize,
+    operator: Operator,
+    variables: Vec<VariableSpec>,
+}
+
+/// The first character within the braces (RFC 6570 §2.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Simple,
+    Reserved,
+    Fragment,
+    Label,
+    Path,
+    Parameters,
+    Query,
+    Continuation,
+}
+
+/// One variable of an expression (RFC 6570 §2.3 and §2.4).
+#[derive(Debug, Clone)]
+struct VariableSpec {
+    offset: usize,
+    name: String,
+    modifier: Modifier,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Modifier {
+    None,
+    /// At most so many characters of the value.
+    Prefix(usize),
+    Explode,
+}
+
+impl UriTemplate {
+    /// Parses a template of any level (RFC 6570 §2).
+    ///
+    /// # Errors
+    ///
+    /// Whatever the grammar does not allow, with the place; more than [`MAX_TEMPLATE_LENGTH`] bytes; more than
+    /// [`MAX_VARIABLES`] variables.
+    ///
+    /// ```
+    /// use mcp_server::template::UriTemplate;
+    ///
+    /// let error = UriTemplate::parse("file:///{=path}").unwrap_err();
+    /// assert_eq!(error.offset(), 9);
+    /// assert_eq!(error.to_string(), r#"the operator '=' is reserved for later versions of URI templates, at byte 9: "=path}""#);
+    /// ```
+    pub fn parse(template: &str) -> Result<Self, TemplateError> {
+        let parts = parse::parse(template)?;
+        Ok(Self { source: template.to_owned(), parts })
+    }
+
+    /// Makes a URI of the template (RFC 6570 §3).
+    ///
+    /// Values are given unencoded. `{+name}` and `{#name}` leave reserved characters and percent-encoded
+    /// triplets of a value as they are, all other expressions encode them.
+    ///
+    /// # Errors
+    ///
+    /// [`ExpandError`] where a prefix as in `{name:3}` meets a list or a map (§2.4.1).
+    pub fn expand(&self, values: &Values) -> Result<String, ExpandError> {
+        expand::expand(&self.parts, values)
+    }
+
+    /// Names the variables in the order of their first mention, each once.
+    ///
+    /// ```
+    /// # use mcp_server::template::UriTemplate;
+    /// assert_eq!(UriTemplate::parse("{/a:1,a}{?b*}")?.variables(), ["a", "b"]);
+    /// # Ok::<(), mcp_server::template::TemplateError>(())
+    /// ```
+    pub fn variables(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for specification in self.specifications() {
+            if !names.contains(&specification.name.as_str()) {
+                names.push(specification.name.as_str());
+            }
+        }
+        names
+    }
+
+    /// Gives the template as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.source
+    }
+
+    fn specifications(&self) -> impl Iterator<Item = &VariableSpec> {
+        let variables = |part| match part {
+            &Part::Literal(_) => [].as_slice(),
+            Part::Expression(expression) => &expression.variables,
+        };
+        self.parts.iter().flat_map(variables)
+    }
+}
+
+impl fmt::Display for UriTemplate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.source)
+    }
+}
+
+impl FromStr for UriTemplate {
+    type Err = TemplateError;
+
+    fn from_str(template: &str) -> Result<Self, TemplateError> {
+        Self::parse(template)
+    }
+}
+
+impl PartialEq for UriTemplate {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for UriTemplate {}
+
+impl Value {
+    /// Gives the text, if it is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::List(_) | Self::Map(_) => None,
+        }
+    }
+
+    /// Gives the texts of a list, if it is one.
+    pub fn as_list(&self) -> Option<&[String]> {
+        match self {
+            Self::List(items) => Some(items),
+            Self::Text(_) | Self::Map(_) => None,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Vec<String>> for Value {
+    fn from(items: Vec<String>) -> Self {
+        Self::List(items)
+    }
+}
+
+impl<const N: usize> From<[&str; N]> for Value {
+    fn from(items: [&str; N]) -> Self {
+        Self::List(items.map(str::to_owned).to_vec())
+    }
+}
+
+impl Operator {
+    /// What stands before the first value (RFC 6570 appendix A, as the next three).
+    fn first(self) -> &'static str {
+        match self {
+            Self::Simple | Self::Reserved => "",
+            Self::Fragment => "#",
+            Self::Label => ".",
+            Self::Path => "/",
+            Self::Parameters => ";",
+            Self::Query => "?",
+            Self::Continuation => "&",
+        }
+    }
+
+    /// What stands between values.
+    fn separator(self) -> &'static str {
+        match self {
+            Self::Simple | Self::Reserved | Self::Fragment => ",",
+            Self::Label => ".",
+            Self::Path => "/",
+            Self::Parameters => ";",
+            Self::Query | Self::Continuation => "&",
+        }
+    }
+
+    /// What follows the name of an empty value; nothing for operators that write no names.
+    fn after_empty_name(self) -> Option<&'static str> {
+        match self {
+            Self::Parameters => Some(""),
+            Self::Query | Self::Continuation => Some("="),
+            Self::Simple | Self::Reserved | Self::Fragment | Self::Label | Self::Path => None,
+        }
+    }
+
+    /// Whether reserved characters of a value stay.
+    fn keeps_reserved(self) -> bool {
+        matches!(self, Self::Reserved | Self::Fragment)
+    }
+}

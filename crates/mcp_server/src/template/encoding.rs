@@ -1,0 +1,110 @@
+//! Percent-encoding (RFC 3986 §2.1) and the characters that need it.
+
+use std::borrow::Cow;
+
+const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+
+/// Adds a text with every byte encoded that is not unreserved.
+pub(super) fn push_unreserved(out: &mut String, text: &str) {
+    text.bytes().for_each(|byte| push_byte(out, byte, is_unreserved(byte)));
+}
+
+/// Adds a text with reserved characters and encoded triplets kept (RFC 6570 §3.2.3).
+pub(super) fn push_reserved(out: &mut String, text: &str) {
+    let bytes = text.as_bytes();
+    for (index, &byte) in bytes.iter().enumerate() {
+        let kept = is_unreserved(byte) || is_reserved(byte) || is_triplet(&bytes[index..]);
+        push_byte(out, byte, kept);
+    }
+}
+
+/// Adds a text with nothing encoded but what is not ASCII.
+pub(super) fn push_ascii(out: &mut String, text: &str) {
+    text.bytes().for_each(|byte| push_byte(out, byte, byte.is_ascii()));
+}
+
+fn push_byte(out: &mut String, byte: u8, kept: bool) {
+    if kept {
+        out.push(char::from(byte));
+    } else {
+        out.push('%');
+        out.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        out.push(char::from(DIGITS[usize::from(byte & 0xF)]));
+    }
+}
+
+/// Gives a text in the form in which texts are compared: ASCII, with capital hexadecimal digits in triplets;
+/// nothing if a `%` has no two hexadecimal digits after it.
+pub(super) fn normalize(text: &str) -> Option<Cow<'_, str>> {
+    let bytes = text.as_bytes();
+    let mut plain = text.is_ascii();
+    for (index, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%') {
+        if !is_triplet(&bytes[index..]) {
+            return None;
+        }
+        plain &= !bytes[index + 1..index + 3].iter().any(u8::is_ascii_lowercase);
+    }
+    Some(if plain { Cow::Borrowed(text) } else { Cow::Owned(rewritten(text)) })
+}
+
+fn rewritten(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() * 3);
+    let mut digits = 0;
+    for byte in text.bytes() {
+        let digit = digits > 0;
+        digits = if byte == b'%' { 2 } else { usize::saturating_sub(digits, 1) };
+        push_byte(&mut out, if digit { byte.to_ascii_uppercase() } else { byte }, byte.is_ascii());
+    }
+    out
+}
+
+/// Decodes all triplets of a normal text; nothing if that is not UTF-8.
+pub(super) fn decode(normal: &str) -> Option<String> {
+    if !normal.contains('%') {
+        return Some(normal.to_owned());
+    }
+    let mut bytes = normal.bytes();
+    let mut out = Vec::with_capacity(normal.len());
+    while let Some(byte) = bytes.next() {
+        out.push(if byte == b'%' { digit(bytes.next()?)? << 4 | digit(bytes.next()?)? } else { byte });
+    }
+    String::from_utf8(out).ok()
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// The length of a scheme with its colon (RFC 3986 §3.1), if the text starts with one.
+pub(super) fn scheme_length(text: &str) -> Option<usize> {
+    let length = text.bytes().position(|byte| !is_scheme_byte(byte))?;
+    let is_scheme = text.as_bytes()[0].is_ascii_alphabetic() && text.as_bytes()[length] == b':';
+    is_scheme.then_some(length + 1)
+}
+
+pub(super) fn is_scheme_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
+}
+
+/// RFC 3986 §2.3.
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+/// RFC 3986 §2.2.
+pub(super) fn is_reserved(byte: u8) -> bool {
+    matches!(byte, b':' | b'/' | b'?' | b'#' | b'[' | b']' | b'@') || is_sub_delimiter(byte)
+}
+
+fn is_sub_delimiter(byte: u8) -> bool {
+    matches!(byte, b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=')
+}
+
+/// Whether the bytes start with `%` and two hexadecimal digits.
+pub(super) fn is_triplet(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit())
+}

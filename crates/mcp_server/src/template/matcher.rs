@@ -1,0 +1,269 @@
+//! From a URI back to the values.
+
+mod plan;
+mod planner;
+mod scan;
+mod slots;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::encoding::{normalize, scheme_length};
+use super::{TemplateError, UriTemplate, Value, Values};
+use plan::Plan;
+
+/// The longest URI in bytes that is looked at; longer ones match nothing.
+pub const MAX_URI_LENGTH: usize = 128 * 1024;
+
+/// The most values that a URI may give, those of a list counted one by one; with more it matches nothing.
+pub const MAX_ITEMS: usize = 1024;
+
+/// Finds the values that a URI was made with: the inverse of [`UriTemplate::expand`].
+///
+/// | template | URI | match |
+/// |---|---|---|
+/// | **Values** | | |
+/// | `x:{v}` | `x:a%20b` | `{"v":"a b"}` decoded; [`Match::raw`] has `a%20b` |
+/// | `x:{v}` | `x:` | `{"v":""}` |
+/// | `x:{v}` | `x:a/b` | none: a simple variable stops at reserved characters |
+/// | `x:{v}` | `x:a%2Fb` | `{"v":"a/b"}` |
+/// | `x:{v}` | `x:a%2` | none: a malformed triplet |
+/// | `x:{v}` | `x:%FF` | none: not UTF-8 |
+/// | `x:{v}` | `x:é` | `{"v":"é"}` |
+/// | `x:{v}` | `x:a b` | `{"v":"a b"}` what no URI should hold is taken as it is |
+/// | `x:{v}` | `x:a+b` | none: `+` is reserved, a space is `%20` |
+/// | `x:{+v}` | `x:a/b?c#d` | `{"v":"a/b?c#d"}` |
+/// | `x:{+v}` | `x:a%2Fb` | `{"v":"a/b"}` |
+/// | `x:{v:3}` | `x:äöü` | `{"v":"äöü"}` |
+/// | `x:{v:3}` | `x:abcd` | none: longer than its prefix |
+/// | `x:{a,b}` | `x:1,2` | `{"a":"1","b":"2"}` |
+/// | `x:{a,b}` | `x:1` | none: the comma is missing |
+/// | **Literals** | | |
+/// | `org://{v}/x` | `ORG://a/x` | `{"v":"a"}` a scheme has no case |
+/// | `org://{v}/x` | `org://a/X` | none: the rest has |
+/// | `x:a%2fb{v}` | `x:a%2Fb1` | `{"v":"1"}` |
+/// | `x:é/{v}` | `x:%c3%a9/1` | `{"v":"1"}` |
+/// | `x:%C3%A9/{v}` | `x:é/1` | `{"v":"1"}` |
+/// | `x:y` | `x:y` | `{}` |
+/// | `x:y` | `x:y/` | none |
+/// | **Where values end** | | |
+/// | `x:{a}-{b}` | `x:1-2-3` | `{"a":"1","b":"2-3"}` at the first place from the left |
+/// | `x:{a}.json` | `x:1.json.json` | `{"a":"1.json"}` text at the end is found first |
+/// | `x:{+p}/{b}` | `x:1/2/3` | `{"p":"1/2","b":"3"}` after a wide variable, from the right |
+/// | `x:{a}/{+p}/{b}` | `x:1/2/3/4` | `{"a":"1","p":"2/3","b":"4"}` |
+/// | `x:{+a}:{+b}` | `x:1:2:3` | `{"a":"1","b":"2:3"}` the last wide one takes the rest |
+/// | `x:{v}/{v}` | `x:1/1` | `{"v":"1"}` |
+/// | `x:{v}/{v}` | `x:1/2` | none: one variable, two values |
+/// | `x:{v}/{v}` | `x:%61/a` | `{"v":"a"}` |
+/// | `x:{v:1}/{v}` | `x:a/ab` | `{"v":"ab"}` |
+/// | `x:{v:1}/{v}` | `x:b/ab` | none |
+/// | **Optional values** | | |
+/// | `x:a{/b,c}` | `x:a` | `{}` |
+/// | `x:a{/b,c}` | `x:a/1` | `{"b":"1"}` |
+/// | `x:a{/b,c}` | `x:a/1/2` | `{"b":"1","c":"2"}` |
+/// | `x:a{/b}/c` | `x:a/c` | `{}` the template's own text before an optional value |
+/// | `x:a{/b}/c` | `x:a/` | none |
+/// | `x:{a}{.e}` | `x:1.tar.gz` | `{"a":"1","e":"tar.gz"}` |
+/// | `x:{a}{.e}` | `x:1` | `{"a":"1"}` |
+/// | `x:a{;b,c}` | `x:a;c=1;b` | `{"b":"","c":"1"}` |
+/// | `x:a{;b,c}` | `x:a;d=1` | none: an unknown name |
+/// | `x:a{#f}` | `x:a#1/2` | `{"f":"1/2"}` |
+/// | `x:a{#f}` | `x:a` | `{}` |
+/// | **Queries** | | |
+/// | `x:a{?b,c}` | `x:a?c=2&b=1` | `{"b":"1","c":"2"}` in any order |
+/// | `x:a{?b,c}` | `x:a?c=2` | `{"c":"2"}` |
+/// | `x:a{?b,c}` | `x:a` | `{}` |
+/// | `x:a{?b,c}` | `x:a?b=` | `{"b":""}` |
+/// | `x:a{?b}` | `x:a?b=1/2?3` | `{"b":"1/2?3"}` what a query may hold |
+/// | `x:a{?b}` | `x:a?b=1&b=1` | `{"b":"1"}` |
+/// | `x:a{?b}` | `x:a?b=1&b=2` | none |
+/// | `x:a{?b}` | `x:a?d=1` | none: an unknown name |
+/// | `x:a{?b}{&c}` | `x:a?c=2` | `{"c":"2"}` |
+/// | `x:a{?b}{&c}` | `x:a&c=2` | none: a query starts with `?` |
+/// | `x:a?z=1{&b}` | `x:a?z=1&b=2` | `{"b":"2"}` |
+/// | `x:a{?b}{&c}{#f}` | `x:a?c=2#3` | `{"c":"2","f":"3"}` |
+/// | **Lists** | | |
+/// | `x:{l*}` | `x:1,2%2C` | `{"l":["1","2,"]}` |
+/// | `x:{l*}` | `x:` | `{"l":[]}` |
+/// | `x:{l}` | `x:1,2` | none: a list that is not exploded has lost its ends |
+/// | `x:a{/l*}` | `x:a/1/2` | `{"l":["1","2"]}` |
+/// | `x:a{/l*}/z` | `x:a/1/2/z` | `{"l":["1","2"]}` |
+/// | `x:a{/l*}` | `x:a` | `{}` |
+/// | `x:a{.l*}` | `x:a.1.2` | `{"l":["1","2"]}` |
+/// | `x:a{;l*}` | `x:a;l=1;l=2` | `{"l":["1","2"]}` |
+/// | `x:a{?l*,b}` | `x:a?l=1&b=3&l=2` | `{"l":["1","2"],"b":"3"}` |
+///
+/// [`Matcher::lenient`] changes what simple variables may hold:
+///
+/// | template | URI | lenient match |
+/// |---|---|---|
+/// | `org://{f}/headline/{p}` | `org://a/b.org/headline/1/2#3` | `{"f":"a/b.org","p":"1/2#3"}` |
+/// | `org://{f}/headline/{p}` | `org://a/headline/1?2` | none: `/` and `#` alone |
+///
+/// # The inverse
+///
+/// `matches(expand(values))` gives the same values if all this holds:
+/// - simple and `{+…}` variables are defined; texts meet variables without `*`, lists that are not empty those with
+///   one (for `{l*}`, not the list of one empty text);
+/// - a text is no longer than the prefix of its variable;
+/// - encoded as its expression does it, no value holds the text that ends it; a value of `{+…}` holds no `?`
+///   before a `{?…}`, no `&` before a lone `{&…}`, no `#` before a `{#…}`;
+/// - values of `{+…}` and `{#…}` hold no triplets, which come out decoded;
+/// - of the variables of one `{/…}` or `{.…}`, only last ones are undefined; of those of a `{?…}`, one is defined
+///   where one of its `{&…}` is.
+///
+/// Maps do not come back: exploded ones have lost the variable's name, others their ends.
+///
+/// # Cost
+///
+/// At most the URI's length for each variable, whatever stands in it; nothing is tried twice.
+#[derive(Debug, Clone)]
+pub struct Matcher {
+    template: UriTemplate,
+    plan: Plan,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strictness {
+    Strict,
+    Lenient,
+}
+
+/// The values of a URI.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    variables: Vec<Variable>,
+}
+
+/// One variable of a [`Match`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name in the template.
+    pub name: Arc<str>,
+    /// Its value, decoded: a text, or a list for an exploded variable.
+    pub value: Value,
+    /// The same as the URI has it, still encoded; hexadecimal digits are capitals, and what is not ASCII is encoded.
+    pub raw: Value,
+}
+
+impl Matcher {
+    /// Prepares a template for matching.
+    ///
+    /// # Errors
+    ///
+    /// Templates that can't be matched although they expand: two variables with nothing between them as in
+    /// `{a}{b}`, a query before the end, two fragments.
+    ///
+    /// ```
+    /// use mcp_server::template::{Matcher, UriTemplate};
+    ///
+    /// let error = Matcher::new(&UriTemplate::parse("x:{a}{b}")?).unwrap_err();
+    /// assert_eq!(error.offset(), 6);
+    /// # Ok::<(), mcp_server::template::TemplateError>(())
+    /// ```
+    pub fn new(template: &UriTemplate) -> Result<Self, TemplateError> {
+        Self::with(template, Strictness::Strict)
+    }
+
+    /// Prepares a template whose simple variables may hold `/` and `#` unencoded, as people write them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Matcher::new`].
+    pub fn lenient(template: &UriTemplate) -> Result<Self, TemplateError> {
+        Self::with(template, Strictness::Lenient)
+    }
+
+    fn with(template: &UriTemplate, strictness: Strictness) -> Result<Self, TemplateError> {
+        Ok(Self { plan: planner::plan(template, strictness)?, template: template.clone() })
+    }
+
+    /// Finds the values that the template makes this URI of, if it does.
+    pub fn matches(&self, uri: &str) -> Option<Match> {
+        self.matches_normal(&Uri::new(uri)?)
+    }
+
+    /// Gives the template.
+    pub fn template(&self) -> &UriTemplate {
+        &self.template
+    }
+
+    pub(super) fn matches_normal(&self, uri: &Uri<'_>) -> Option<Match> {
+        let text = if self.plan.scheme > 0 { uri.folded() } else { &uri.normal };
+        Some(scan::scan(&self.plan, text)?.into_match(&self.plan.names))
+    }
+
+    /// The text that every URI starts with that matches, the scheme in small letters.
+    pub(super) fn prefix(&self) -> &str {
+        self.plan.prefix()
+    }
+
+    /// The bytes of the template's own text: the more, the more specific it is.
+    pub(super) fn literal_length(&self) -> usize {
+        self.plan.literal_length
+    }
+}
+
+/// A URI in the form in which it is compared.
+pub(super) struct Uri<'u> {
+    normal: Cow<'u, str>,
+    /// The same with its scheme in small letters, where it has capitals.
+    folded: Option<String>,
+}
+
+impl<'u> Uri<'u> {
+    /// Nothing if the URI is too long or has a malformed triplet.
+    pub(super) fn new(uri: &'u str) -> Option<Self> {
+        if uri.len() > MAX_URI_LENGTH {
+            return None;
+        }
+        let normal = normalize(uri)?;
+        let scheme = scheme_length(uri).unwrap_or(0);
+        let has_capitals = uri[..scheme].bytes().any(|byte| byte.is_ascii_uppercase());
+        let folded = has_capitals.then(|| uri[..scheme].to_ascii_lowercase() + &normal[scheme..]);
+        Some(Self { normal, folded })
+    }
+
+    /// The URI with its scheme in small letters.
+    pub(super) fn folded(&self) -> &str {
+        self.folded.as_deref().unwrap_or(&self.normal)
+    }
+}
+
+impl Match {
+    /// Gives the value of a variable; none if the URI has none.
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.variable(name).map(|variable| &variable.value)
+    }
+
+    /// Gives the value of a variable that is not exploded.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.value(name).and_then(Value::as_text)
+    }
+
+    /// Gives the value of an exploded variable.
+    pub fn list(&self, name: &str) -> Option<&[String]> {
+        self.value(name).and_then(Value::as_list)
+    }
+
+    /// Gives the value of a variable as the URI has it, still encoded (see [`Variable::raw`]).
+    pub fn raw(&self, name: &str) -> Option<&Value> {
+        self.variable(name).map(|variable| &variable.raw)
+    }
+
+    /// Gives the variables that have values, in the order of the template.
+    pub fn variables(&self) -> &[Variable] {
+        &self.variables
+    }
+
+    /// Gives the values alone, as [`UriTemplate::expand`] takes them.
+    pub fn into_values(self) -> Values {
+        self.variables.into_iter().map(|variable| (variable.name.to_string(), variable.value)).collect()
+    }
+
+    fn variable(&self, name: &str) -> Option<&Variable> {
+        self.variables.iter().find(|variable| *variable.name == *name)
+    }
+}

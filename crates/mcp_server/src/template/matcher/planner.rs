@@ -1,0 +1,202 @@
+//! From a template's parts to a plan.
+
+use std::sync::Arc;
+
+use super::Strictness;
+use super::plan::{Atom, Capture, Class, Fragment, Pairs, Plan, Query, Region};
+use crate::template::encoding::{normalize, scheme_length};
+use crate::template::{
+    Expression, Literal, Modifier, Operator, Part, Problem, TemplateError, UriTemplate, VariableSpec,
+};
+
+pub(super) fn plan(template: &UriTemplate, strictness: Strictness) -> Result<Plan, TemplateError> {
+    let names = template.variables().into_iter().map(Arc::from).collect();
+    let plan = Plan { names, scheme: scheme(&template.parts), ..Plan::default() };
+    let mut planner = Planner { template, strictness, plan, last: None };
+    for part in &template.parts {
+        match part {
+            Part::Literal(literal) => planner.literal(literal)?,
+            Part::Expression(expression) => planner.expression(expression)?,
+        }
+    }
+    Ok(planner.finish())
+}
+
+fn scheme(parts: &[Part]) -> usize {
+    match parts.first() {
+        Some(Part::Literal(literal)) => scheme_length(&literal.text).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+struct Planner<'t> {
+    template: &'t UriTemplate,
+    strictness: Strictness,
+    plan: Plan,
+    /// The variable that ends just before.
+    last: Option<Last<'t>>,
+}
+
+#[derive(Clone, Copy)]
+struct Last<'t> {
+    name: &'t str,
+    /// Whether it is wide, or one before it with no literal in between.
+    wide: bool,
+}
+
+impl<'t> Planner<'t> {
+    fn literal(&mut self, literal: &Literal) -> Result<(), TemplateError> {
+        if self.plan.query.is_some() && self.plan.fragment.is_none() {
+            if !literal.text.starts_with('#') {
+                return Err(self.error(Problem::MisplacedQuery, literal.offset));
+            }
+            self.start_fragment(false);
+        }
+        let mut text = normalize(&literal.text).expect("the parser checks triplets").into_owned();
+        if literal.offset == 0 {
+            text[..self.plan.scheme].make_ascii_lowercase();
+        }
+        self.push_literal(text);
+        Ok(())
+    }
+
+    fn expression(&mut self, expression: &'t Expression) -> Result<(), TemplateError> {
+        match expression.operator {
+            Operator::Query | Operator::Continuation => self.query(expression),
+            Operator::Fragment => self.fragment(expression),
+            _ if self.plan.query.is_some() && self.plan.fragment.is_none() => {
+                Err(self.error(Problem::MisplacedQuery, expression.offset))
+            }
+            Operator::Simple | Operator::Reserved => self.texts(expression),
+            Operator::Label | Operator::Path => self.segments(expression),
+            Operator::Parameters => self.parameters(expression),
+        }
+    }
+
+    fn query(&mut self, expression: &'t Expression) -> Result<(), TemplateError> {
+        let continues = expression.operator == Operator::Continuation;
+        if self.plan.fragment.is_some() || self.plan.query.is_some() && !continues {
+            return Err(self.error(Problem::MisplacedQuery, expression.offset));
+        }
+        let pairs = self.pairs(expression, Class::Query);
+        let byte = expression.operator.first().as_bytes()[0];
+        let new = Query { pairs: Pairs::default(), byte, before: self.literal_bytes(byte) };
+        self.plan.query.get_or_insert(new).pairs.extend(pairs);
+        Ok(())
+    }
+
+    fn fragment(&mut self, expression: &'t Expression) -> Result<(), TemplateError> {
+        if self.plan.fragment.is_some() {
+            return Err(self.error(Problem::MisplacedFragment, expression.offset));
+        }
+        let ends = self.template.parts.last().is_some_and(|part| match part {
+            Part::Expression(last) => last.offset == expression.offset,
+            Part::Literal(_) => false,
+        });
+        self.start_fragment(ends);
+        self.push_literal("#".to_owned());
+        self.texts(expression)
+    }
+
+    fn start_fragment(&mut self, optional: bool) {
+        let number_signs = self.literal_bytes(b'#');
+        self.plan.fragment = Some(Fragment { region: Region::default(), number_signs, optional });
+        self.last = None;
+    }
+
+    fn texts(&mut self, expression: &'t Expression) -> Result<(), TemplateError> {
+        let class = match (expression.operator, self.strictness) {
+            (Operator::Reserved | Operator::Fragment, _) => Class::Any,
+            (_, Strictness::Strict) => Class::Simple,
+            (_, Strictness::Lenient) => Class::Lenient,
+        };
+        for (index, variable) in expression.variables.iter().enumerate() {
+            if index > 0 {
+                self.push_literal(",".to_owned());
+            }
+            let capture = self.capture(variable, class);
+            self.push_variable(Atom::Text(capture), variable)?;
+        }
+        Ok(())
+    }
+
+    fn segments(&mut self, expression: &'t Expression) -> Result<(), TemplateError> {
+        let byte = expression.operator.first().as_bytes()[0];
+        for variable in &expression.variables {
+            let capture = self.capture(variable, Class::Simple);
+            let atom = match variable.modifier {
+                Modifier::Explode => Atom::Segments { byte, capture },
+                Modifier::None | Modifier::Prefix(_) => Atom::Segment { byte, capture },
+            };
+            self.push_variable(atom, variable)?;
+        }
+        Ok(())
+    }
+
+    fn parameters(&mut self, expression: &'t Expression) -> Result<(), TemplateError> {
+        let pairs = self.pairs(expression, Class::Simple);
+        self.push_variable(Atom::Parameters(pairs), &expression.variables[0])
+    }
+
+    fn pairs(&self, expression: &Expression, class: Class) -> Pairs {
+        let named = |variable: &VariableSpec| {
+            let name = normalize(&variable.name).expect("the parser checks triplets").into_owned();
+            (name, self.capture(variable, class))
+        };
+        let mut pairs = Pairs::default();
+        pairs.extend(Pairs { captures: expression.variables.iter().map(named).collect() });
+        pairs
+    }
+
+    fn capture(&self, specification: &VariableSpec, class: Class) -> Capture {
+        let is_named = |name: &Arc<str>| **name == *specification.name;
+        let variable = self.plan.names.iter().position(is_named).expect("names holds all");
+        Capture { variable, modifier: specification.modifier, class }
+    }
+
+    fn push_variable(&mut self, atom: Atom, variable: &'t VariableSpec) -> Result<(), TemplateError> {
+        let wide = atom.is_wide();
+        let unmarked = matches!(atom, Atom::Text(_));
+        if let Some(last) = self.last.filter(|last| unmarked || last.wide && wide) {
+            let (first, second) = (last.name.to_owned(), variable.name.clone());
+            return Err(self.error(Problem::Neighbours { first, second }, variable.offset));
+        }
+        self.last =
+            Some(Last { name: &variable.name, wide: wide || self.last.is_some_and(|last| last.wide) });
+        self.region().atoms.push(atom);
+        Ok(())
+    }
+
+    fn push_literal(&mut self, text: String) {
+        self.last = None;
+        self.plan.literal_length += text.len();
+        match self.region().atoms.last_mut() {
+            Some(Atom::Literal(before)) => before.push_str(&text),
+            _ => self.region().atoms.push(Atom::Literal(text)),
+        }
+    }
+
+    fn region(&mut self) -> &mut Region {
+        match &mut self.plan.fragment {
+            Some(fragment) => &mut fragment.region,
+            None => &mut self.plan.body,
+        }
+    }
+
+    fn literal_bytes(&self, byte: u8) -> usize {
+        let literals = self.plan.body.atoms.iter().filter_map(Atom::as_literal);
+        literals.flat_map(str::bytes).filter(|found| *found == byte).count()
+    }
+
+    fn finish(mut self) -> Plan {
+        self.plan.body.set_pivot();
+        if let Some(fragment) = &mut self.plan.fragment {
+            fragment.region.set_pivot();
+        }
+        self.plan
+    }
+
+    fn error(&self, problem: Problem, offset: usize) -> TemplateError {
+        TemplateError::new(problem, &self.template.source, offset)
+    }
+}

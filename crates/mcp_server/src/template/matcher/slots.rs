@@ -1,0 +1,115 @@
+//! What a scan has found so far, variable by variable.
+
+use std::sync::Arc;
+
+use super::plan::Capture;
+use super::{MAX_ITEMS, Match, Variable};
+use crate::template::encoding::decode;
+use crate::template::{Modifier, Value};
+
+pub(super) struct Slots {
+    found: Vec<Option<Found>>,
+    /// How many values were put, those of lists counted one by one.
+    count: usize,
+}
+
+struct Found {
+    value: Value,
+    raw: Value,
+    /// The value is no more than this many first characters of the variable's.
+    prefix: Option<usize>,
+}
+
+impl Slots {
+    pub(super) fn new(variables: usize) -> Self {
+        Self { found: std::iter::repeat_with(|| None).take(variables).collect(), count: 0 }
+    }
+
+    /// Records a text; nothing if it is too long for its prefix, not UTF-8, or not what an earlier mention of
+    /// the variable says.
+    pub(super) fn put_text(&mut self, capture: &Capture, raw: &str) -> Option<()> {
+        self.count()?;
+        let text = decode(raw)?;
+        let prefix = match capture.modifier {
+            Modifier::Prefix(length) if text.chars().nth(length).is_some() => return None,
+            Modifier::Prefix(length) => Some(length),
+            Modifier::None | Modifier::Explode => None,
+        };
+        self.put(capture, Found { value: Value::Text(text), raw: Value::from(raw), prefix })
+    }
+
+    /// Records a whole list.
+    pub(super) fn put_list<'u>(
+        &mut self,
+        capture: &Capture,
+        items: impl Iterator<Item = &'u str>,
+    ) -> Option<()> {
+        let mut value = Vec::new();
+        let mut raw = Vec::new();
+        for item in items {
+            self.count()?;
+            value.push(decode(item)?);
+            raw.push(item.to_owned());
+        }
+        self.put(capture, Found { value: Value::List(value), raw: Value::List(raw), prefix: None })
+    }
+
+    /// Adds an item to a list whose items stand apart.
+    pub(super) fn put_item(&mut self, capture: &Capture, item: &str) -> Option<()> {
+        let list = || Found { value: Value::List(Vec::new()), raw: Value::List(Vec::new()), prefix: None };
+        self.count()?;
+        match self.found[capture.variable].get_or_insert_with(list) {
+            Found { value: Value::List(value), raw: Value::List(raw), .. } => {
+                value.push(decode(item)?);
+                raw.push(item.to_owned());
+                Some(())
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn into_match(self, names: &[Arc<str>]) -> Match {
+        let variables = names.iter().zip(self.found);
+        let variables = variables.filter_map(|(name, found)| {
+            found.map(|found| Variable { name: name.clone(), value: found.value, raw: found.raw })
+        });
+        Match { variables: variables.collect() }
+    }
+
+    fn put(&mut self, capture: &Capture, found: Found) -> Option<()> {
+        let slot = &mut self.found[capture.variable];
+        match slot {
+            Some(before) if !before.agrees(&found) => None,
+            Some(before) if before.is_as_full(&found) => Some(()),
+            _ => {
+                *slot = Some(found);
+                Some(())
+            }
+        }
+    }
+
+    fn count(&mut self) -> Option<()> {
+        self.count += 1;
+        (self.count <= MAX_ITEMS).then_some(())
+    }
+}
+
+impl Found {
+    /// Whether both may be of one value.
+    fn agrees(&self, other: &Self) -> bool {
+        match (&self.value, &other.value) {
+            (Value::Text(one), Value::Text(two)) => match (self.prefix, other.prefix) {
+                (None, None) => one == two,
+                (one_prefix, two_prefix) => {
+                    let length = one_prefix.into_iter().chain(two_prefix).min().unwrap_or(usize::MAX);
+                    one.chars().take(length).eq(two.chars().take(length))
+                }
+            },
+            (one, two) => one == two,
+        }
+    }
+
+    fn is_as_full(&self, other: &Self) -> bool {
+        self.prefix.unwrap_or(usize::MAX) >= other.prefix.unwrap_or(usize::MAX)
+    }
+}

@@ -1,0 +1,77 @@
+//! The example program `uri_template`, as a shell runs it.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Where the example is: `cargo test` and `cargo nextest run` build it with the tests, but not with one test alone.
+fn program() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let folder = test.parent().and_then(Path::parent).unwrap();
+    folder.join("examples").join("uri_template").with_extension(std::env::consts::EXE_EXTENSION)
+}
+
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(program()).args(arguments).output();
+    let Output { status, stdout, stderr } =
+        output.expect("the example is not built; `cargo build -p mcp_server --example uri_template` does it");
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+fn assert_prints(arguments: &[&str], line: &str) {
+    assert_eq!(run(arguments), (Some(0), format!("{line}\n"), String::new()), "{arguments:?}");
+}
+
+fn assert_fails(arguments: &[&str], message: &str) {
+    assert_eq!(run(arguments), (Some(1), String::new(), format!("error: {message}\n")), "{arguments:?}");
+}
+
+#[test]
+fn expand_prints_the_bare_uri() {
+    assert_prints(&["expand", "org://{file}/{+path}", r#"{"file":"a b","path":"x/y"}"#], "org://a%20b/x/y");
+    let values = r#"{"n":6,"yes":true,"none":null,"l":["1",2,null],"m":{"z":"1","a":2.5}}"#;
+    assert_prints(&["expand", "{?n,yes,none,l*,m*}", values], "?n=6&yes=true&l=1&l=2&z=1&a=2.5");
+}
+
+#[test]
+fn match_prints_a_json_object() {
+    let template = "org://{file}/headline/{+path}{?tags*}";
+    assert_prints(
+        &["match", template, "org://a%20b/headline/x/y?tags=1&tags=2"],
+        r#"{"file":"a b","path":"x/y","tags":["1","2"]}"#,
+    );
+    assert_prints(&["match", "x:y{?z}", "x:y"], "{}");
+}
+
+#[test]
+fn failures_exit_with_1_and_a_message() {
+    assert_fails(&["match", "x:{a}", "x:a/b"], r#""x:a/b" does not match "x:{a}""#);
+    assert_fails(
+        &["match", "x:{a}{b}", "x:y"],
+        r#"nothing says where "a" ends and "b" begins, so no URI can be matched; put text between them, at byte 6: "b}""#,
+    );
+    assert_fails(&["expand", "{a", "{}"], r#""{" has no "}" that closes it, at byte 0: "{a""#);
+    assert_fails(
+        &["expand", "{a:1}", r#"{"a":["b"]}"#],
+        r#"the template asks for a prefix (":1") of "a", which is a list or a map; give it a text"#,
+    );
+    assert_fails(
+        &["expand", "{a}", r#"{"a":[["b"]]}"#],
+        r#""a" has to be a text, a list of texts or an object of texts"#,
+    );
+    assert_fails(
+        &["expand", "{a}", "["],
+        "the values have to be a JSON object: invalid type: sequence, expected a map at line 1 column 0",
+    );
+}
+
+#[test]
+fn wrong_arguments_exit_with_2() {
+    for arguments in
+        [[].as_slice(), &["expand"], &["expand", "{a}"], &["match", "a", "b", "c"], &["other", "a", "b"]]
+    {
+        let (status, stdout, stderr) = run(arguments);
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(stderr.starts_with("usage: "), "{stderr}");
+    }
+}
