@@ -380,6 +380,7 @@ impl Connection {
         };
         self.runtime.spawn(request.run(events, cancelled));
         let mut cancel = Some(cancel);
+        let mut asked = 0;
         let result = loop {
             self.shared.raw.remarks().iter().for_each(|remark| caller.logged(remark));
             match arrived.recv_timeout(TICK) {
@@ -387,7 +388,14 @@ impl Connection {
                 Ok(Event::Progressed(progress)) => caller.progressed(&progress),
                 Ok(Event::Logged(message)) => caller.logged(&message),
                 // Where it is gone, nobody waits for the answer.
-                Ok(Event::Asked(elicitation, reply)) => _ = reply.send(caller.asked(&elicitation)),
+                Ok(Event::Asked(elicitation, reply)) => {
+                    asked += 1;
+                    if asked > self.limits.rounds {
+                        // What still comes of it is of no interest.
+                        break Err(Fault::TooManyRounds(self.limits.rounds));
+                    }
+                    _ = reply.send(caller.asked(&elicitation));
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     break Err(Fault::Ended("the connection is closed".to_owned()));

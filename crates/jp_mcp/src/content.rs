@@ -179,7 +179,7 @@ pub(crate) fn contents(answer: &Value, limits: &Limits) -> Result<Read, Fault> {
             }
             Err(error) => {
                 let uri = contents.get("uri").and_then(Value::as_str).unwrap_or_default();
-                read.warnings.push(format!("the content of {} was passed over: {error}", quoted(uri)));
+                read.warnings.push(format!("the content of {} can't be read: {error}", quoted(uri)));
             }
         }
     }
@@ -197,7 +197,7 @@ fn ttl(answer: &Value) -> Option<Duration> {
 impl ResourceLink {
     /// Describes what was not read, for a model.
     pub(crate) fn describe(&self, reason: &str) -> String {
-        let name = self.title.as_ref().or(self.name.as_ref());
+        let name = self.title.as_ref().or(self.name.as_ref()).filter(|name| **name != self.uri);
         let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
         let facts =
             [self.mime_type.clone(), self.size.map(|size| format!("{size} bytes")), self.description.clone()];
