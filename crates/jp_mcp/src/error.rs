@@ -54,7 +54,7 @@ pub enum Fault {
     UrlRequired(Vec<serde_json::Value>),
     /// It answered with a status of HTTP that is none of success.
     #[error("{0}")]
-    Status(HttpStatus),
+    Status(Box<HttpStatus>),
     /// It could not be reached.
     #[error("{0}")]
     Unreachable(String),

@@ -119,7 +119,7 @@ impl Http {
     async fn refusal(&self, response: Response, id: Option<&RequestId>) -> Failure {
         let refusal = refusal(response).await;
         let (status, challenge) = (refusal.status, refusal.challenge.clone());
-        let failure = self.failed(id, Fault::Status(refusal));
+        let failure = self.failed(id, Fault::Status(Box::new(refusal)));
         match (status, challenge) {
             (401, Some(challenge)) => StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge)),
             (403, Some(challenge)) => {
@@ -336,11 +336,11 @@ impl Http {
         match error {
             Some(error) => {
                 // Where what follows the probe fails, this says more than that.
-                self.raw.fail(&request.id, Fault::Status(shortened(refusal)));
+                self.raw.fail(&request.id, Fault::Status(Box::new(shortened(refusal))));
                 let message = ServerJsonRpcMessage::error(error, Some(request.id.clone()));
                 Ok(StreamableHttpPostResponse::Json(message, None))
             }
-            None => Err(self.failed(id, Fault::Status(shortened(refusal)))),
+            None => Err(self.failed(id, Fault::Status(Box::new(shortened(refusal))))),
         }
     }
 }
