@@ -15,7 +15,7 @@ use std::{
 };
 
 use jp_config::{CommandSetting, Layer, McpKind, McpServer, Resolved};
-use jp_mcp::{Caller, Client, Connection, Endpoint, Program, ServerConfig, ServerError, Transport};
+use jp_mcp::{Caller, Client, Connection, Endpoint, Program, Revision, ServerConfig, ServerError, Transport};
 use jp_resource::Checksum;
 
 use crate::{
@@ -300,8 +300,17 @@ impl Reading<'_> {
         Ok(ServerConfig {
             name: self.name.to_owned(),
             transport,
+            revision: settings.revision.as_deref().map(|revision| self.revision(revision)).transpose()?,
             startup_timeout: seconds("startup_timeout_secs", settings.startup_timeout_secs, STARTUP_TIMEOUT)?,
             timeout: seconds("timeout_secs", settings.timeout_secs, TIMEOUT)?,
+        })
+    }
+
+    fn revision(&self, named: &str) -> Result<Revision, Failure> {
+        let found = Revision::ALL.into_iter().find(|revision| revision.name() == named);
+        found.ok_or_else(|| {
+            let names = Revision::ALL.map(Revision::name).join(", ");
+            self.fault("revision", "is none that jp speaks").with_hint(format!("there are: {names}."))
         })
     }
 

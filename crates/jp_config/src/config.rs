@@ -79,6 +79,9 @@ pub struct McpServer {
     /// The variable of the environment that holds the bearer token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_env: Option<String>,
+    /// The revision of MCP to speak; found out where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
     /// How long it may take until it is ready; 30 s where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub startup_timeout_secs: Option<u64>,

@@ -13,8 +13,8 @@ use rmcp::{
     ErrorData, RoleClient, Service,
     model::{
         ClientCapabilities, ClientResult, CustomResult, ElicitationCapability, FormElicitationCapability,
-        GetExtensions, Implementation, InitializeRequestParams, RequestId, RootsCapabilities,
-        ServerNotification, ServerRequest, UrlElicitationCapability,
+        GetExtensions, Implementation, InitializeRequestParams, ProtocolVersion, RequestId,
+        RootsCapabilities, ServerNotification, ServerRequest, UrlElicitationCapability,
     },
     service::{InboundStreamOrigin, NotificationContext, RequestContext},
 };
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 use url::Url;
 
-use crate::{Client, Elicitation, Elicited, LogMessage, Progress, raw::Raw};
+use crate::{Client, Elicitation, Elicited, LogMessage, Progress, Revision, raw::Raw};
 
 /// How many changes of a server are kept for whoever asks for them.
 const MAX_CHANGES: usize = 1_000;
@@ -79,7 +79,22 @@ pub(crate) struct Shared {
 
 /// What rmcp runs for a connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Attendant(pub(crate) Arc<Shared>);
+pub(crate) struct Attendant {
+    shared: Arc<Shared>,
+    /// What is asked for with `initialize`.
+    version: ProtocolVersion,
+}
+
+impl Attendant {
+    pub(crate) fn new(shared: Arc<Shared>, revision: Option<Revision>) -> Self {
+        let version = match revision {
+            Some(Revision::V2025_03_26) => ProtocolVersion::V_2025_03_26,
+            Some(Revision::V2025_06_18) => ProtocolVersion::V_2025_06_18,
+            Some(Revision::V2025_11_25 | Revision::V2026_07_28) | None => ProtocolVersion::V_2025_11_25,
+        };
+        Self { shared, version }
+    }
+}
 
 impl Shared {
     pub(crate) fn new(raw: Arc<Raw>, client: Client) -> Self {
@@ -104,9 +119,10 @@ impl Shared {
         self.running().retain(|running| running.key != key);
     }
 
-    /// Returns what changed since the last time.
-    pub(crate) fn changes(&self) -> Vec<Change> {
-        std::mem::take(&mut self.changes.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Returns what changed since the last time, as far as it is wanted.
+    pub(crate) fn changes(&self, is_wanted: impl Fn(&Change) -> bool) -> Vec<Change> {
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.extract_if(.., |change| is_wanted(change)).collect()
     }
 
     pub(crate) fn changed(&self, change: Change) {
@@ -197,10 +213,10 @@ impl Service<RoleClient> for Attendant {
         request: ServerRequest,
         context: RequestContext<RoleClient>,
     ) -> Result<ClientResult, ErrorData> {
-        let params = self.0.raw.question(&context.id);
+        let params = self.shared.raw.question(&context.id);
         let (method, origin) = match &request {
             ServerRequest::PingRequest(_) => return Ok(ClientResult::empty(())),
-            ServerRequest::ListRootsRequest(_) => return Ok(custom(self.0.roots())),
+            ServerRequest::ListRootsRequest(_) => return Ok(custom(self.shared.roots())),
             ServerRequest::CreateMessageRequest(_) => ("sampling/createMessage", None),
             ServerRequest::ElicitRequest(request) => ("elicitation/create", origin(request)),
             ServerRequest::CustomRequest(request) => (request.method.as_str(), origin(request)),
@@ -210,7 +226,7 @@ impl Service<RoleClient> for Attendant {
             "elicitation/create" => {
                 let elicitation =
                     Elicitation::read(&params).map_err(|reason| ErrorData::invalid_params(reason, None))?;
-                Ok(custom(self.0.ask(elicitation, origin).await.into_result()))
+                Ok(custom(self.shared.ask(elicitation, origin).await.into_result()))
             }
             method => Err(ErrorData::new(
                 rmcp::model::ErrorCode::METHOD_NOT_FOUND,
@@ -225,7 +241,7 @@ impl Service<RoleClient> for Attendant {
         notification: ServerNotification,
         _: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
-        self.0.told(notification);
+        self.shared.told(notification);
         Ok(())
     }
 
@@ -237,7 +253,8 @@ impl Service<RoleClient> for Attendant {
                 .with_url(UrlElicitationCapability::default()),
         );
         capabilities.roots = Some(RootsCapabilities::default());
-        InitializeRequestParams::new(capabilities, Implementation::new("jp", &self.0.client.version))
+        InitializeRequestParams::new(capabilities, Implementation::new("jp", &self.shared.client.version))
+            .with_protocol_version(self.version.clone())
     }
 }
 

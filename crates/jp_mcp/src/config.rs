@@ -9,10 +9,42 @@ pub struct ServerConfig {
     pub name: String,
     /// How it is reached.
     pub transport: Transport,
+    /// The revision of MCP to speak; found out where nothing is said.
+    pub revision: Option<Revision>,
     /// How long it may take until it has said who it is.
     pub startup_timeout: Duration,
     /// How long one request may go without a sign of life; ten times that is the most it may take.
     pub timeout: Duration,
+}
+
+/// A revision of MCP that can be asked for. A server that is asked by one that begins with `initialize` may answer with
+/// an older one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revision {
+    /// 2025-03-26.
+    V2025_03_26,
+    /// 2025-06-18.
+    V2025_06_18,
+    /// 2025-11-25.
+    V2025_11_25,
+    /// 2026-07-28, whose requests stand for themselves.
+    V2026_07_28,
+}
+
+impl Revision {
+    /// Every one, the oldest first.
+    pub const ALL: [Self; 4] = [Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+
+    /// Returns what the protocol calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
 }
 
 /// How a server is reached.

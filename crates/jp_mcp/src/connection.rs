@@ -13,7 +13,7 @@ use rmcp::{
     Peer, RoleClient, ServiceError,
     model::{
         CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ErrorData,
-        RequestId, ServerPeerInfo, SubscriptionFilter,
+        ProtocolVersion, RequestId, ServerPeerInfo, SubscriptionFilter,
     },
     service::{
         ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
@@ -28,8 +28,8 @@ use tokio::{
 };
 
 use crate::{
-    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, ResourceInfo, ServerConfig, ServerError,
-    Transport,
+    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, ResourceInfo, Revision, ServerConfig,
+    ServerError, Transport,
     attendant::{Attendant, Event, Shared, Sign},
     http::{self, Http},
     raw::Raw,
@@ -83,6 +83,8 @@ pub struct About {
     pub has_completions: bool,
     /// Whether it tells when a resource changes.
     pub has_subscriptions: bool,
+    /// Whether it tells when its tools change.
+    pub tells_of_tools: bool,
 }
 
 impl std::fmt::Debug for Connection {
@@ -103,16 +105,24 @@ pub(crate) async fn connect(
     let raw = Arc::new(Raw::default());
     let shared = Arc::new(Shared::new(Arc::clone(&raw), client.clone()));
     let failure = |fault| ServerError::new(&config.name, fault);
-    let attendant = Attendant(Arc::clone(&shared));
+    let attendant = Attendant::new(Arc::clone(&shared), config.revision);
     let (process, served) = match &config.transport {
         Transport::Stdio(program) => {
             let (process, lines) = stdio::start(program, Arc::clone(&raw), limits).map_err(failure)?;
-            (Some(process), ready(config, serve_client_with_lifecycle(attendant, lines, lifecycle())).await)
+            (
+                Some(process),
+                ready(config, serve_client_with_lifecycle(attendant, lines, lifecycle(config.revision)))
+                    .await,
+            )
         }
         Transport::Http(endpoint) => {
             let http = Http::new(endpoint, Arc::clone(&raw), limits).map_err(failure)?;
             let transport = http::transport(http, endpoint, limits).map_err(failure)?;
-            (None, ready(config, serve_client_with_lifecycle(attendant, transport, lifecycle())).await)
+            (
+                None,
+                ready(config, serve_client_with_lifecycle(attendant, transport, lifecycle(config.revision)))
+                    .await,
+            )
         }
     };
     let service = match served {
@@ -136,12 +146,16 @@ pub(crate) async fn connect(
     })
 }
 
-/// The newest revision by itself, 2025-11-25 and what servers make of it otherwise.
-fn lifecycle() -> ClientLifecycleMode {
-    use rmcp::model::ProtocolVersion;
-    ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: Some(ProtocolVersion::V_2025_11_25),
+/// Probes for the newest revision and falls back to `initialize`, unless one of them is asked for.
+fn lifecycle(revision: Option<Revision>) -> ClientLifecycleMode {
+    let newest = vec![ProtocolVersion::V_2026_07_28];
+    match revision {
+        None => ClientLifecycleMode::Auto {
+            preferred_versions: newest,
+            legacy_version: Some(ProtocolVersion::V_2025_11_25),
+        },
+        Some(Revision::V2026_07_28) => ClientLifecycleMode::Discover { preferred_versions: newest },
+        Some(_) => ClientLifecycleMode::Initialize,
     }
 }
 
@@ -206,7 +220,7 @@ fn refused(method: &str, error: &ErrorData) -> Fault {
 
 impl Default for About {
     fn default() -> Self {
-        Self::read(&ServerPeerInfo::new(rmcp::model::ProtocolVersion::V_2025_11_25, Default::default()))
+        Self::read(&ServerPeerInfo::new(ProtocolVersion::V_2025_11_25, Default::default()))
     }
 }
 
@@ -222,6 +236,7 @@ impl About {
             has_tools: capabilities.tools.is_some(),
             has_resources: capabilities.resources.is_some(),
             has_completions: capabilities.completions.is_some(),
+            tells_of_tools: capabilities.tools.as_ref().is_some_and(|of| of.list_changed == Some(true)),
             has_subscriptions: capabilities.resources.as_ref().is_some_and(|of| of.subscribe == Some(true)),
         }
     }
@@ -246,10 +261,23 @@ impl Connection {
         &self.about
     }
 
-    /// Returns what the server said has changed since the last time.
+    /// Returns which resources, and lists of them, the server said have changed since the last time.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
-        self.shared.changes()
+        self.shared.changes(|change| *change != Change::Tools)
+    }
+
+    /// Returns whether the server said since the last time that its list of tools has changed.
+    #[must_use]
+    pub fn has_other_tools(&self) -> bool {
+        !self.shared.changes(|change| *change == Change::Tools).is_empty()
+    }
+
+    /// Has the server tell when its lists change, where it has to be asked for that; does not wait.
+    pub fn watch_lists(&self) {
+        if self.about.is_stateless() && self.about.tells_of_tools {
+            drop(self.listen(&[]));
+        }
     }
 
     /// Has the server tell when these resources change; [`Self::changes`] has what it tells.
@@ -264,16 +292,27 @@ impl Connection {
                 self.request("resources/subscribe", json!({"uri": uri}), caller).map(drop)
             });
         }
-        let filter = SubscriptionFilter::builder()
-            .tools_list_changed()
-            .resources_list_changed()
-            .resource_subscriptions(uris.iter().copied())
-            .build();
+        let method = "subscriptions/listen";
+        match self.listen(uris).recv_timeout(self.timeout) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(self.failed(fault(method, error, None, &self.shared.raw))),
+            Err(_) => Err(self.failed(Fault::Timeout { method: method.to_owned(), timeout: self.timeout })),
+        }
+    }
+
+    /// Opens a stream of what changes; returns where it is said that it is open.
+    fn listen(&self, uris: &[&str]) -> mpsc::Receiver<Result<(), ServiceError>> {
+        let mut filter = SubscriptionFilter::builder().tools_list_changed().resources_list_changed();
+        if !uris.is_empty() {
+            filter = filter.resource_subscriptions(uris.iter().copied());
+        }
+        let filter = filter.build();
         let (peer, shared) = (self.peer.clone(), Arc::clone(&self.shared));
         let (acknowledge, acknowledged) = mpsc::channel();
         self.runtime.spawn(async move {
             match peer.listen(filter).await {
                 Ok(mut subscription) => {
+                    // Fails where nobody waits for it.
                     _ = acknowledge.send(Ok(()));
                     while let Ok(Some(notification)) = subscription.next().await {
                         shared.told(notification);
@@ -282,12 +321,7 @@ impl Connection {
                 Err(error) => _ = acknowledge.send(Err(error)),
             }
         });
-        let method = "subscriptions/listen";
-        match acknowledged.recv_timeout(self.timeout) {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(self.failed(fault(method, error, None, &self.shared.raw))),
-            Err(_) => Err(self.failed(Fault::Timeout { method: method.to_owned(), timeout: self.timeout })),
-        }
+        acknowledged
     }
 
     /// Makes a request and waits for its answer; questions that come back with one are put to the caller.

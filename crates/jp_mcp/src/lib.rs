@@ -24,7 +24,7 @@ mod stdio;
 
 pub use attendant::Change;
 pub use caller::{Caller, Elicitation, Elicited, LogMessage, Progress};
-pub use config::{Client, Endpoint, Limits, Program, ServerConfig, Transport};
+pub use config::{Client, Endpoint, Limits, Program, Revision, ServerConfig, Transport};
 pub use connection::{About, Connection};
 pub use content::Read;
 pub use error::{Fault, HttpStatus, ServerError};

@@ -25,7 +25,7 @@ pub(crate) type Act<'a> = Box<dyn FnMut(&Map<String, Value>, &Line) -> ToolRespo
 /// Runs a call to its end; whatever goes wrong is in the result.
 pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> ToolCallResponse {
     let attempt = || -> Result<ToolCallResponse, String> {
-        let tool = toolbox.find(&call.name)?;
+        let tool = &*toolbox.find(&call.name)?;
         // It may have waited for others.
         wanted(line)?;
         let Permitted { mut plan, edited } = permitted(call, tool, toolbox, line)?;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::{
-    Decision, Host, PermissionRequest, Question, Reply, Tool, Toolbox, Turn, TurnEvent, call, inquiry, record,
+    Decision, Host, PermissionRequest, Question, Reply, Toolbox, Turn, TurnEvent, call, inquiry, record,
 };
 
 /// How many calls run at once.
@@ -163,8 +163,8 @@ pub(crate) async fn run(
 /// Says which calls run one after the other: where one changes files, all that look at them, in their order; each other
 /// call is for itself.
 fn lanes(calls: &[ToolCallRequest], toolbox: &Toolbox) -> Vec<Vec<ToolCallRequest>> {
-    let is_writing = |call: &ToolCallRequest| toolbox.find(&call.name).is_ok_and(Tool::writes_files);
-    let is_ordered = |call: &&ToolCallRequest| toolbox.find(&call.name).is_ok_and(Tool::sees_files);
+    let is_writing = |call: &ToolCallRequest| toolbox.find(&call.name).is_ok_and(|tool| tool.writes_files());
+    let is_ordered = |call: &&ToolCallRequest| toolbox.find(&call.name).is_ok_and(|tool| tool.sees_files());
     let has_writing = calls.iter().any(is_writing);
     let (writing, others): (Vec<_>, Vec<_>) = calls.iter().partition(|call| has_writing && is_ordered(call));
     let others = others.into_iter().map(|call| vec![call.clone()]);

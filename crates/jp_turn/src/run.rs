@@ -5,7 +5,7 @@ use jp_llm::{Body, Client, Error, Fault, FinishReason, RetryNotice, StreamEvent}
 use jp_resource::Checksum;
 use tokio::sync::oneshot;
 
-use crate::{Decision, PermissionRequest, Question, Reply, Toolbox, answer::Answer, calls};
+use crate::{Decision, PermissionRequest, Question, Reply, Tool, Toolbox, answer::Answer, calls};
 
 /// Says what is wrong with the words of an answer; `None` where nothing is.
 pub type Check<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -66,6 +66,11 @@ pub trait Host {
     /// Takes what happened.
     fn take(&mut self, event: TurnEvent<'_>);
 
+    /// Returns the tools of MCP servers, where they changed since the last time. Asked before each request.
+    fn served(&mut self) -> Option<Vec<Tool>> {
+        None
+    }
+
     /// Encodes the next request: of all that was recorded, and of `aside`, which is not and only this request has.
     fn body(&mut self, aside: &[EventKind]) -> Result<Body, Box<dyn StdError + Send + Sync>>;
 
@@ -111,6 +116,9 @@ pub enum Outcome {
 pub async fn run(turn: Turn<'_>, cancel: impl Future<Output = ()>, host: &mut dyn Host) -> Outcome {
     let mut cancel = pin!(cancel);
     for _ in 0..turn.max_rounds {
+        if let Some(tools) = host.served() {
+            turn.toolbox.serve(tools);
+        }
         let body = match host.body(&[]) {
             Ok(body) => body,
             Err(error) => return Outcome::Unprepared(error),

@@ -108,6 +108,12 @@ impl Tool {
         }
     }
 
+    /// Returns whether it may run at all.
+    #[must_use]
+    pub fn may_run(&self) -> bool {
+        self.permission != Permission::Deny
+    }
+
     /// Returns whether it is jp's own and changes files.
     pub(crate) fn writes_files(&self) -> bool {
         matches!(self.source, Source::Builtin(builtin) if builtin.writes_files())

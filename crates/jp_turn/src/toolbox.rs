@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
 };
 
 use jp_attachment::Place;
@@ -11,7 +11,7 @@ use jp_mcp::Connection;
 use serde_json::Value;
 
 use crate::{
-    Permission, Tool,
+    Tool,
     builtin::{Files, Refresh},
     stateful::Handles,
 };
@@ -19,8 +19,10 @@ use crate::{
 /// The tools of a turn.
 #[derive(Debug)]
 pub struct Toolbox {
-    /// The tools, in the order in which models are told of them.
+    /// The tools that stay for the turn, in the order in which models are told of them.
     pub tools: Vec<Tool>,
+    /// Those of MCP servers, which may change; models are told of them after the others.
+    served: RwLock<Vec<Arc<Tool>>>,
     /// Names of tools that there are and that are switched off, so that a call of one can be told why.
     pub disabled: Vec<String>,
     /// What tools are told of where they run.
@@ -73,6 +75,7 @@ impl Toolbox {
     pub fn new(tools: Vec<Tool>, surroundings: Surroundings, files: Files) -> Self {
         Self {
             tools,
+            served: RwLock::default(),
             disabled: Vec::new(),
             surroundings,
             files,
@@ -88,8 +91,19 @@ impl Toolbox {
     /// Returns what a model is told of the tools: of those that may run.
     #[must_use]
     pub fn offered(&self) -> Vec<jp_llm::Tool> {
-        let may_run = |tool: &&Tool| tool.permission != Permission::Deny;
-        self.tools.iter().filter(may_run).map(Tool::offered).collect()
+        let served = self.served();
+        let all = self.tools.iter().chain(served.iter().map(|tool| &**tool));
+        all.filter(|tool| tool.may_run()).map(Tool::offered).collect()
+    }
+
+    /// Replaces the tools of MCP servers. Calls that run go on with what they began with.
+    pub fn serve(&self, tools: Vec<Tool>) {
+        let mut served = self.served.write().unwrap_or_else(PoisonError::into_inner);
+        *served = tools.into_iter().map(Arc::new).collect();
+    }
+
+    fn served(&self) -> RwLockReadGuard<'_, Vec<Arc<Tool>>> {
+        self.served.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
@@ -114,14 +128,19 @@ impl Toolbox {
     }
 
     /// Finds a tool; the error is for the model.
-    pub(crate) fn find(&self, name: &str) -> Result<&Tool, String> {
+    pub(crate) fn find(&self, name: &str) -> Result<Arc<Tool>, String> {
         if let Some(tool) = self.tools.iter().find(|tool| tool.name == name) {
-            return Ok(tool);
+            return Ok(Arc::new(tool.clone()));
+        }
+        let served = self.served();
+        if let Some(tool) = served.iter().find(|tool| tool.name == name) {
+            return Ok(Arc::clone(tool));
         }
         if self.disabled.iter().any(|disabled| disabled == name) {
             return Err(format!("The tool `{name}` is switched off in this conversation."));
         }
-        let names: Vec<_> = self.tools.iter().map(|tool| format!("`{}`", tool.name)).collect();
+        let all = self.tools.iter().chain(served.iter().map(|tool| &**tool));
+        let names: Vec<_> = all.map(|tool| format!("`{}`", tool.name)).collect();
         Err(match names.as_slice() {
             [] => format!("There is no tool `{name}`: no tools are available."),
             names => format!("There is no tool `{name}`. There are: {}.", names.join(", ")),

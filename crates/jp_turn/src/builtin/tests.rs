@@ -67,7 +67,7 @@ impl Workspace {
 
     /// Plans a call; the arguments fit the tool's schema.
     fn plan(&self, name: &str, arguments: &Value) -> Result<Plan<'_>, String> {
-        let tool = self.toolbox.find(name).unwrap();
+        let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
         Schema::compile(&tool.parameters).unwrap().check_value(arguments).unwrap();
         plan(Builtin::named(name).unwrap(), tool, arguments.as_object().unwrap(), &self.toolbox)
     }

@@ -185,6 +185,8 @@ struct Keeper<'a> {
     model: &'a Model,
     facts: Facts,
     tools: Vec<Tool>,
+    /// How many of them are no servers': those come first.
+    own_tools: usize,
     /// The first request.
     prepared: Option<Body>,
     /// What the person knows that the model is not shown.
@@ -244,6 +246,17 @@ impl Host for Keeper<'_> {
         }
     }
 
+    fn served(&mut self) -> Option<Vec<jp_turn::Tool>> {
+        // The first request is written already.
+        if self.prepared.is_some() {
+            return None;
+        }
+        let served = tools::changed(&mut self.asked)?;
+        self.tools.truncate(self.own_tools);
+        self.tools.extend(served.iter().filter(|tool| tool.may_run()).map(jp_turn::Tool::offered));
+        Some(served)
+    }
+
     fn body(&mut self, aside: &[EventKind]) -> Result<Body, Box<dyn Error + Send + Sync>> {
         if let Some(failure) = &self.failure {
             // What could not be stored is not built upon.
@@ -289,11 +302,13 @@ impl<'a> Keeper<'a> {
         prepared: Body,
         writer: Option<&'a mut Writer>,
     ) -> Self {
+        let own_tools = tools.len() - asked.tools.served_that_may_run();
         Self {
             asked,
             model,
             facts,
             tools,
+            own_tools,
             prepared: Some(prepared),
             noted: HashSet::new(),
             writer,

@@ -36,6 +36,8 @@ pub(super) struct Tools {
     on: Vec<Tool>,
     /// Names of the others.
     off: Vec<String>,
+    /// What the command line says of tools.
+    flags: Flags,
     /// The MCP servers that tools are of.
     servers: BTreeMap<String, Arc<Connection>>,
     /// What the command line chose, for the conversation to keep to: `{"NAME": {"enable": true}}`.
@@ -47,6 +49,13 @@ pub(super) struct Tools {
     trust: HashMap<String, String>,
 }
 
+/// The names that `--tool` and `--no-tool` give.
+#[derive(Debug, Default)]
+struct Flags {
+    tool: Vec<String>,
+    no_tool: Vec<String>,
+}
+
 /// Finds out which tools there are and which of them are on; fails where what is configured can't be offered.
 pub(super) fn choose(
     query: &Query,
@@ -55,27 +64,17 @@ pub(super) fn choose(
     conversation: Option<&Conversation>,
 ) -> Result<Tools, Failure> {
     let mut declared = declared::all(config)?;
-    let served = served::all(query, context, config)?;
+    let names: Vec<String> = declared.iter().map(|declared| declared.tool.name.clone()).collect();
+    let served = served::all(query, context, config, names)?;
     declared.extend(served.tools);
     check_names(query, &declared)?;
-    let mut tools = Tools { servers: served.connections, ..Tools::default() };
-    for Declared { mut tool, is_on } in declared {
-        let choice = chosen(query, &tool.name, is_on);
-        if let Some(enable) = choice {
-            tools.chosen.insert(tool.name.clone(), json!({"enable": enable}));
+    let flags = Flags { tool: query.tool.clone(), no_tool: query.no_tool.clone() };
+    let mut tools = Tools { servers: served.connections, flags, ..Tools::default() };
+    for declared in declared {
+        if let Some(enable) = tools.flags.chosen(&declared.tool.name, declared.is_on) {
+            tools.chosen.insert(declared.tool.name.clone(), json!({"enable": enable}));
         }
-        if !choice.unwrap_or(is_on) {
-            tools.off.push(tool.name);
-            continue;
-        }
-        if let Some(text) = permission::settle(&mut tool, context, config) {
-            warn_of_trust(context, &tool.name);
-            tools.trust.insert(tool.name.clone(), text);
-        }
-        if tool.source == Source::Builtin(Builtin::RefreshResource) {
-            tools.programs = Some(permission::of_programs(&tool, context, config));
-        }
-        tools.on.push(tool);
+        tools.settle(declared, context, config);
     }
     if let Some(conversation) = conversation {
         tell_of_history(&tools, context, conversation);
@@ -84,6 +83,27 @@ pub(super) fn choose(
 }
 
 impl Tools {
+    /// Puts a tool among those that are on, with its permission, or among the others.
+    fn settle(&mut self, Declared { mut tool, is_on }: Declared, context: &Context<'_>, config: &Resolved) {
+        if !self.flags.chosen(&tool.name, is_on).unwrap_or(is_on) {
+            self.off.push(tool.name);
+            return;
+        }
+        if let Some(text) = permission::settle(&mut tool, context, config) {
+            warn_of_trust(context, &tool.name);
+            self.trust.insert(tool.name.clone(), text);
+        }
+        if tool.source == Source::Builtin(Builtin::RefreshResource) {
+            self.programs = Some(permission::of_programs(&tool, context, config));
+        }
+        self.on.push(tool);
+    }
+
+    /// Returns how many tools of MCP servers models are told of.
+    pub(super) fn served_that_may_run(&self) -> usize {
+        self.on.iter().filter(|tool| is_served(tool) && tool.may_run()).count()
+    }
+
     /// Returns the names of the tools that the command line switches on.
     pub(super) fn chosen_on(&self) -> impl Iterator<Item = &str> {
         let is_on = |choice: &Value| choice["enable"] == true;
@@ -115,11 +135,43 @@ pub(super) fn toolbox(asked: &Asked<'_>) -> Result<Toolbox, Failure> {
     };
     let files = Files::open(root, &read_only(asked, root))?;
     files.saw(&asked.stream);
-    let mut toolbox = Toolbox::new(asked.tools.on.clone(), surroundings, files);
+    let (served, own): (Vec<_>, Vec<_>) = asked.tools.on.iter().cloned().partition(is_served);
+    let mut toolbox = Toolbox::new(own, surroundings, files);
+    toolbox.serve(served);
     toolbox.disabled.clone_from(&asked.tools.off);
     toolbox.servers.clone_from(&asked.tools.servers);
     offer_refreshing(asked, &mut toolbox)?;
     Ok(toolbox)
+}
+
+fn is_served(tool: &Tool) -> bool {
+    matches!(tool.source, Source::Server(_))
+}
+
+/// Lists the tools of servers anew that say they have others now; returns those of all servers, where any did.
+pub(super) fn changed(asked: &mut Asked<'_>) -> Option<Vec<Tool>> {
+    let servers = asked.tools.servers.iter();
+    let changed: Vec<_> = servers
+        .filter(|(_, connection)| connection.has_other_tools())
+        .map(|(name, _)| name.clone())
+        .collect();
+    let is_changed = |tool: &Tool| matches!(&tool.source, Source::Server(of) if changed.contains(&of.server));
+    let (before, kept): (Vec<_>, Vec<_>) = asked.tools.on.iter().cloned().partition(is_changed);
+    let names = kept.iter().map(|tool| tool.name.clone()).collect();
+    let listed = served::again(&changed, names, asked)?;
+    asked.tools.on = kept;
+    for declared in listed {
+        asked.tools.settle(declared, asked.context, asked.config);
+    }
+    let now: Vec<_> = asked.tools.on.iter().filter(|tool| is_changed(tool)).cloned().collect();
+    if now == before {
+        return None;
+    }
+    let added = now.iter().filter(|tool| !before.iter().any(|before| before.name == tool.name));
+    let added: Vec<_> = added.map(|tool| format!("`{}`", tool.name)).collect();
+    let added = if added.is_empty() { String::new() } else { format!("; new: {}", added.join(", ")) };
+    asked.context.output.status(&format!("The tools of {} have changed{added}.", changed.join(", ")));
+    Some(asked.tools.on.iter().filter(|tool| is_served(tool)).cloned().collect())
 }
 
 /// Gives `refresh_resource` what it works on; without anything declared it is not offered.
@@ -174,14 +226,16 @@ fn warn_of_trust(context: &Context<'_>, name: &str) {
     }
 }
 
-/// Returns what the flags say of a tool, if they say anything.
-fn chosen(query: &Query, name: &str, is_on: bool) -> Option<bool> {
-    let has = |names: &[String], name: &str| names.iter().any(|named| named == name);
-    if has(&query.tool, name) {
-        return Some(true);
+impl Flags {
+    /// Returns what the flags say of a tool, if they say anything.
+    fn chosen(&self, name: &str, is_on: bool) -> Option<bool> {
+        let has = |names: &[String], name: &str| names.iter().any(|named| named == name);
+        if has(&self.tool, name) {
+            return Some(true);
+        }
+        let is_off = has(&self.no_tool, name) || (is_on && has(&self.no_tool, ALL));
+        is_off.then_some(false)
     }
-    let is_off = has(&query.no_tool, name) || (is_on && has(&query.no_tool, ALL));
-    is_off.then_some(false)
 }
 
 /// Checks that the flags name tools that there are, and each once.

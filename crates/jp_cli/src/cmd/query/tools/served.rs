@@ -15,8 +15,9 @@ use super::{
 };
 use crate::{
     args::Query,
+    cmd::query::Asked,
     error::Failure,
-    servers::{Refusal, Servers},
+    servers::{Refusal, Servers, Waiting},
     workspace::Context,
 };
 
@@ -34,6 +35,8 @@ const MAX_TOLD: usize = 5;
 pub(super) struct Served {
     pub(super) tools: Vec<Declared>,
     pub(super) connections: BTreeMap<String, Arc<Connection>>,
+    /// Names that no tool can have any more.
+    taken: Vec<String>,
 }
 
 /// What the configuration has a tool of a server for.
@@ -62,7 +65,14 @@ pub(super) fn is_about_served(name: &str, settings: &ToolSettings, config: &Reso
 /// Connects to the servers whose tools are needed, and lists them.
 ///
 /// A server that fails costs its tools and a warning, unless the configuration says that it is not optional.
-pub(super) fn all(query: &Query, context: &Context<'_>, config: &Resolved) -> Result<Served, Failure> {
+///
+/// `taken` names the tools that there are already.
+pub(super) fn all(
+    query: &Query,
+    context: &Context<'_>,
+    config: &Resolved,
+    taken: Vec<String>,
+) -> Result<Served, Failure> {
     let needed: Vec<&str> = config
         .config
         .providers
@@ -71,7 +81,7 @@ pub(super) fn all(query: &Query, context: &Context<'_>, config: &Resolved) -> Re
         .map(String::as_str)
         .filter(|name| is_needed(name, query, config))
         .collect();
-    let mut served = Served::default();
+    let mut served = Served { taken, ..Served::default() };
     if needed.is_empty() {
         return Ok(served);
     }
@@ -84,6 +94,7 @@ pub(super) fn all(query: &Query, context: &Context<'_>, config: &Resolved) -> Re
         });
         match listed {
             Ok((connection, listed)) => {
+                connection.watch_lists();
                 served.add(&name, listed, context, config)?;
                 served.connections.insert(name, connection);
             }
@@ -91,6 +102,27 @@ pub(super) fn all(query: &Query, context: &Context<'_>, config: &Resolved) -> Re
         }
     }
     Ok(served)
+}
+
+/// Lists the tools of servers again; nothing where none could be.
+pub(super) fn again(names: &[String], taken: Vec<String>, asked: &Asked<'_>) -> Option<Vec<Declared>> {
+    let mut served = Served { taken, ..Served::default() };
+    let waiting = Waiting(asked.context.interrupt().flag());
+    for name in names {
+        let listed =
+            asked.tools.servers.get(name)?.tools(&waiting).and_then(|listed| match listed.cut.clone() {
+                Some(cut) => Err(cut),
+                None => Ok(listed),
+            });
+        let added = listed
+            .map_err(|error| crate::servers::failure(error.into()))
+            .and_then(|listed| served.add(name, listed, asked.context, asked.config));
+        if let Err(failure) = added {
+            asked.context.output.warn(&format!("{}; its tools stay as they were", failure.message));
+            return None;
+        }
+    }
+    (!names.is_empty()).then_some(served.tools)
 }
 
 /// Returns whether any tool of a server may be offered.
@@ -168,7 +200,7 @@ impl Served {
             let names =
                 if names.is_empty() && offers_all { vec![offered_name(server, &info.name)] } else { names };
             for name in names {
-                if self.tools.iter().any(|declared| declared.tool.name == name) {
+                if self.taken.contains(&name) {
                     told.push(format!(
                         "its tool {:?} was passed over: there is another one with the name `{name}`",
                         info.name
@@ -176,7 +208,10 @@ impl Served {
                     continue;
                 }
                 match tool(server, &name, &info, config)? {
-                    Ok(declared) => self.tools.push(declared),
+                    Ok(declared) => {
+                        self.taken.push(declared.tool.name.clone());
+                        self.tools.push(declared);
+                    }
                     Err(reason) => told.push(format!("its tool {:?} was passed over: {reason}", info.name)),
                 }
             }
