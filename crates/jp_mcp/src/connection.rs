@@ -3,9 +3,10 @@
 use std::{
     collections::HashSet,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
         mpsc::{self, RecvTimeoutError},
     },
+    thread,
     time::Duration,
 };
 
@@ -58,6 +59,8 @@ pub struct Connection {
     about: About,
     timeout: Duration,
     pub(crate) limits: Limits,
+    /// Held by the call that runs, where nothing says which call a question of the server's is about.
+    calling: Mutex<()>,
     /// URIs that links of results led to.
     pub(crate) followed: Mutex<HashSet<String>>,
     /// What the server lists, as it was when something of it was first read.
@@ -141,6 +144,7 @@ pub(crate) async fn connect(
         about,
         timeout: config.timeout,
         limits,
+        calling: Mutex::default(),
         followed: Mutex::default(),
         listed: OnceLock::new(),
     })
@@ -322,6 +326,26 @@ impl Connection {
             }
         });
         acknowledged
+    }
+
+    /// Waits for its turn to call a tool.
+    ///
+    /// Before 2026-07-28 nothing says for sure which call it is that a server asks something for: such a server is called once
+    /// at a time, so that nobody answers for another tool than they think.
+    pub(crate) fn turn(&self, caller: &dyn Caller) -> Result<Option<MutexGuard<'_, ()>>, ServerError> {
+        if self.about.is_stateless() {
+            return Ok(None);
+        }
+        loop {
+            match self.calling.try_lock() {
+                Ok(guard) => return Ok(Some(guard)),
+                Err(TryLockError::Poisoned(poisoned)) => return Ok(Some(poisoned.into_inner())),
+                Err(TryLockError::WouldBlock) if caller.is_cancelled() => {
+                    return Err(self.failed(Fault::Interrupted));
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(TICK / 10),
+            }
+        }
     }
 
     /// Makes a request and waits for its answer; questions that come back with one are put to the caller.

@@ -26,7 +26,9 @@ impl Connection {
         arguments: &Map<String, Value>,
         caller: &dyn Caller,
     ) -> Result<Called, ServerError> {
+        let turn = self.turn(caller)?;
         let answer = self.request("tools/call", content::call(tool, arguments), caller)?;
+        drop(turn);
         let returned = content::result(answer, &self.limits).map_err(|fault| self.failed(fault))?;
         let Returned { mut response, links, mut warnings } = returned;
         if links.len() > self.limits.links {
