@@ -27,12 +27,8 @@ mod content;
 mod json;
 pub mod mime;
 mod resource;
-#[cfg(feature = "rmcp")]
-mod rmcp;
 pub mod uri;
 
-#[cfg(feature = "rmcp")]
-pub use self::rmcp::McpContentsError;
 pub use annotations::{Annotations, Role};
 pub use blob::{BlobRef, Checksum, Encoding, ParseChecksumError, Payload};
 pub use content::{ContentError, ResourceContent};

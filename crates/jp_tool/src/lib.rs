@@ -22,12 +22,8 @@ mod block;
 mod input;
 mod invocation;
 mod response;
-#[cfg(feature = "rmcp")]
-mod rmcp;
 mod template;
 
-#[cfg(feature = "rmcp")]
-pub use self::rmcp::{ElicitationError, McpResponse, QuestionError, ResourceLink, Skipped, Unconverted};
 pub use block::{BlockError, ContentBlock, Media, StoredBlock};
 pub use input::{AnswerType, InputRequest};
 pub use invocation::{Called, Invocation, Surroundings};
