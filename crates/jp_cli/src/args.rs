@@ -85,6 +85,9 @@ pub(crate) enum Command {
     /// Models that there are, and which one answers
     #[command(subcommand)]
     Model(Model),
+    /// MCP servers, and what they offer
+    #[command(subcommand)]
+    Mcp(Mcp),
     /// Serve a shell session to the tool `shell`
     #[command(hide = true)]
     ShellSession,
@@ -322,6 +325,35 @@ pub(crate) enum Model {
     Ls {
         /// This provider's only
         provider: Option<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mcp {
+    /// List the configured servers with what they offer, or the tools of one
+    Ls {
+        /// The server whose tools to list
+        server: Option<String>,
+    },
+    /// List the resources that servers offer
+    Resources {
+        /// The servers; all if none is named
+        servers: Vec<String>,
+    },
+    /// List the templates of resources that servers offer
+    Templates {
+        /// The servers; all if none is named
+        servers: Vec<String>,
+    },
+    /// Write the raw content of a server's resource to stdout
+    Read {
+        /// The server
+        server: String,
+        /// The URI, as `resources` lists it or as a template makes it
+        uri: String,
+        /// Go on, and write it again each time the server says that it changed
+        #[arg(long)]
+        watch: bool,
     },
 }
 

@@ -4,13 +4,14 @@ mod attachment;
 mod config;
 mod conversation;
 mod init;
+mod mcp;
 mod model;
 mod query;
 mod resource;
 mod shell_session;
 mod storage;
 
-pub(crate) use self::query::model::USUAL_KEY_VARIABLES;
+pub(crate) use self::query::{edits, model::USUAL_KEY_VARIABLES};
 use crate::{
     args::{self, Args, Command},
     environment::Environment,
@@ -54,5 +55,6 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
         Command::Config(command) => config::run(command, &context),
         Command::Storage(command) => storage::run(&command, &context),
         Command::Model(command) => model::run(&command, &context),
+        Command::Mcp(command) => mcp::run(command, &context),
     }
 }

@@ -71,9 +71,14 @@ impl Output {
         self.format == Format::Json
     }
 
+    /// Returns whether nobody reads stdout any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Relaxed)
+    }
+
     /// Writes data, as it is.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> Result<(), Failure> {
-        if self.is_closed.load(Relaxed) {
+        if self.is_closed() {
             return Ok(());
         }
         let mut stdout = io::stdout().lock();
@@ -235,6 +240,20 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
+/// Returns the beginning of a text that came from elsewhere, on one line and [`visible`].
+pub(crate) fn one_line(text: &str, most: usize) -> String {
+    let mut shown = String::new();
+    let mut left = most;
+    for character in text.chars() {
+        let piece =
+            if character == '\t' { " ".to_owned() } else { visible(character.encode_utf8(&mut [0; 4])) };
+        let Some(rest) = left.checked_sub(piece.chars().count()) else { return shown + "…" };
+        left = rest;
+        shown += &piece;
+    }
+    shown
+}
+
 /// Returns whether a letter or a sign by its kind looks like nothing.
 fn is_blank(character: char) -> bool {
     matches!(
@@ -294,6 +313,13 @@ mod tests {
             r"a\u{202e}b\u{2066}c\u{200b}d\u{e0041}"
         );
         assert_eq!(visible("\u{2028}\u{feff}\u{ad}\u{e000}"), r"\u{2028}\u{feff}\u{ad}\u{e000}");
+    }
+
+    #[test]
+    fn one_line_is_cut_where_it_is_too_long_as_it_is_shown() {
+        assert_eq!(one_line("a\tb\nc", 10), r"a b\nc");
+        assert_eq!(one_line("ab\u{1b}[1m", 6), "ab…");
+        assert_eq!([one_line("abc", 3), one_line("abcd", 3)], ["abc", "abc…"]);
     }
 
     #[test]

@@ -3,13 +3,15 @@
 //! A workspace can come from anywhere, so a server that it has a part in is started only once the person agreed to what it
 //! is: the program with all that it gets, or the endpoint with all that is sent there.
 
+pub(crate) mod advice;
+pub(crate) mod watched;
+
 use std::{
     collections::BTreeMap,
     env,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc,
     },
     time::Duration,
 };
@@ -110,7 +112,12 @@ impl Servers {
             [] => "none is configured; docs/mcp.md says how.".to_owned(),
             names => format!("there are: {}.", names.join(", ")),
         };
-        Err(Failure::new(format!("there is no MCP server `{name}`")).with_hint(hint))
+        let failure = Failure::new(format!("there is no MCP server `{name}`"));
+        let failure = match advice::meant(name, &names) {
+            Some(meant) => failure.with_hint(format!("did you mean `{meant}`?")),
+            None => failure,
+        };
+        Err(failure.with_hint(hint))
     }
 
     /// Returns whether a server may be started; asks the person where the workspace has a part in it and they have not been
@@ -185,7 +192,8 @@ impl Servers {
         }
         names.iter().for_each(|name| self.start(name));
         let connect = || names.iter().map(|name| ((*name).to_owned(), self.connect(name))).collect();
-        let connected: Vec<Connecting> = waited(context, &format!("Starting {}", names.join(", ")), connect);
+        let what = format!("Starting {}", names.join(", "));
+        let connected: Vec<Connecting> = watched::watched(context.output, &what, |_| connect());
         context.interrupt().check()?;
         Ok(connected)
     }
@@ -202,49 +210,6 @@ impl Servers {
 
 /// A server, and what connecting to it came to.
 pub(crate) type Connecting = (String, Result<Arc<Connection>, Refusal>);
-
-/// Does something that may take long; a person who watches sees what, once it does.
-pub(crate) fn waited<T>(context: &Context<'_>, what: &str, work: impl FnOnce() -> T) -> T {
-    const PATIENCE: Duration = Duration::from_millis(500);
-    const REDRAW: Duration = Duration::from_millis(100);
-    const SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
-    let output = context.output;
-    if !output.shows_progress() {
-        return work();
-    }
-    std::thread::scope(|scope| {
-        let (done, is_done) = mpsc::channel::<()>();
-        scope.spawn(move || {
-            let goes_on = |wait| is_done.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout);
-            if !goes_on(PATIENCE) {
-                return;
-            }
-            for sign in SPINNER.iter().cycle() {
-                output.progress(&format!("{sign} {what} …"));
-                if !goes_on(REDRAW) {
-                    break;
-                }
-            }
-            output.progress("");
-        });
-        let result = work();
-        drop(done);
-        result
-    })
-}
-
-/// Makes a failure of why there is no connection, with the last that the server wrote.
-pub(crate) fn failure(refusal: Refusal) -> Failure {
-    let stderr = match &refusal {
-        Refusal::Server(error) => error.stderr.clone(),
-        Refusal::NotAgreed(_) | Refusal::NoToken { .. } => Vec::new(),
-    };
-    let mut failure = Failure::new(refusal.to_string());
-    if !stderr.is_empty() {
-        failure.hints.push(format!("the last that it wrote to stderr:\n{}", stderr.join("\n")));
-    }
-    failure
-}
 
 /// Why there is no connection to a server.
 #[derive(Debug, Clone, thiserror::Error)]

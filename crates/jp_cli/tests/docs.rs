@@ -17,7 +17,12 @@ fn commands(page: &str) -> Vec<String> {
     blocks.flat_map(str::lines).filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
 
+/// Runs a page's commands in a workspace with three files, a conversation and a model.
 fn runs(page: &str, answer: &'static str) {
+    runs_with(page, answer, |_| ());
+}
+
+fn runs_with(page: &str, answer: &'static str, prepare: impl FnOnce(&Sandbox)) {
     let server = Server::scripted(move |_, path| match path {
         "/v1/models" => Reply::json(200, r#"{"data":[{"id":"m"}]}"#),
         "/props" => Reply::json(404, "{}"),
@@ -28,6 +33,7 @@ fn runs(page: &str, answer: &'static str) {
     sandbox.write("src/main.rs", "fn main() {}\n");
     sandbox.write("src/generated/x.rs", "// made\n");
     sandbox.jp(&["q", "--new", "-a", "README.md", "first"]).succeeded();
+    prepare(&sandbox);
     let bin = Path::new(env!("CARGO_BIN_EXE_jp")).parent().unwrap();
     let path = std::env::join_paths(
         std::iter::once(bin.to_owned()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
@@ -73,4 +79,13 @@ fn tools_page_runs() {
 #[test]
 fn models_page_runs() {
     runs("docs/models.md", r#"{"title": "Yes.", "risks": []}"#);
+}
+
+#[test]
+fn mcp_page_runs() {
+    runs_with("docs/mcp.md", "Yes.", |sandbox| {
+        let program = sandbox.write("~/notes.py", include_str!("support/notes.py"));
+        let settings = format!("[providers.mcp.docs]\ncommand = [\"python3\", \"{}\"]\n", program.display());
+        sandbox.write("~/.config/jp/config.toml", settings);
+    });
 }

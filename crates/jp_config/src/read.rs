@@ -163,6 +163,41 @@ mod tests {
     }
 
     #[test]
+    fn error_names_what_is_wrong_with_an_mcp_server() {
+        let errors = [
+            "providers.mcp.docs = 'my-server'",
+            "providers.mcp.docs.type = 'sse'",
+            "providers.mcp.docs.command = 1",
+            "providers.mcp.docs.arguments = '--flag'",
+            "providers.mcp.docs.environment = { A = 1 }",
+            "providers.mcp.docs.variables = ['A', 1]",
+            "providers.mcp.docs.url = []",
+            "providers.mcp.docs.headers.authorization = ['a']",
+            "providers.mcp.docs.token_env = 1",
+            "providers.mcp.docs.startup_timeout_secs = '5 s'",
+            "providers.mcp.docs.timeout_secs = -1",
+            "providers.mcp.docs.optional = 'no'",
+        ]
+        .map(file_error);
+        insta::assert_snapshot!(errors.join("\n"), @r#"
+        failed to read configuration: providers.mcp.docs = "my-server" in .jp/config.toml: expected a table
+        failed to read configuration: providers.mcp.docs.type = "sse" in .jp/config.toml: expected `stdio` or `http`
+        failed to read configuration: providers.mcp.docs.command = 1 in .jp/config.toml: expected a command line, or a list of a program and its arguments
+        failed to read configuration: providers.mcp.docs.arguments = "--flag" in .jp/config.toml: expected a list
+        failed to read configuration: providers.mcp.docs.environment.A = 1 in .jp/config.toml: expected a string
+        failed to read configuration: providers.mcp.docs.variables.1 = 1 in .jp/config.toml: expected a string
+        failed to read configuration: providers.mcp.docs.url = [] in .jp/config.toml: expected a string
+        failed to read configuration: providers.mcp.docs.headers.authorization = ["a"] in .jp/config.toml: expected a string
+        failed to read configuration: providers.mcp.docs.token_env = 1 in .jp/config.toml: expected a string
+        failed to read configuration: providers.mcp.docs.startup_timeout_secs = "5 s" in .jp/config.toml: expected a whole number, 0 or more
+        failed to read configuration: providers.mcp.docs.timeout_secs = -1 in .jp/config.toml: expected a whole number, 0 or more
+        failed to read configuration: providers.mcp.docs.optional = "no" in .jp/config.toml: expected true or false
+        "#);
+        let argument = argument_error("providers.mcp.docs.timeout_secs=soon");
+        insta::assert_snapshot!(argument, @r#"failed to read configuration: providers.mcp.docs.timeout_secs = "soon" in `-c providers.mcp.docs.timeout_secs=soon`: expected a whole number, 0 or more"#);
+    }
+
+    #[test]
     fn error_names_the_argument_or_variable() {
         let mut layers = Layers::new();
         let variable = ("JP_CFG_CONVERSATION__ATTACHMENT__SECRETS".to_owned(), "true".to_owned());

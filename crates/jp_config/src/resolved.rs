@@ -181,9 +181,52 @@ mod tests {
         [
             "style (.jp/config.toml)",
             "style (conversation)",
+            "providers.mcp.x.new (.jp/config.toml)",
             "assistant.model.parameters (conversation)",
             "conversation.attachments.0.colour (conversation)",
         ]
+        "#);
+    }
+
+    #[test]
+    fn unknown_keys_of_an_mcp_server_are_reported() {
+        let resolved =
+            resolve("[providers.mcp.docs]\ncommand = 'my-server'\ncomand = 'x'\nenv = { A = 'b' }");
+        let unknown: Vec<_> =
+            resolved.unknown.iter().map(|(key, layer)| format!("{key} ({layer})")).collect();
+        assert_eq!(
+            unknown,
+            ["providers.mcp.docs.comand (.jp/config.toml)", "providers.mcp.docs.env (.jp/config.toml)"]
+        );
+
+        let text = "providers.mcp.docs.comand=x";
+        let mut layers = Layers::new();
+        layers
+            .add_assignment(Layer::Argument { text: text.into() }, &Assignment::parse(text).unwrap())
+            .unwrap();
+        let error = layers.resolve().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("read configuration: unknown key providers.mcp.docs.comand in `-c {text}`")
+        );
+    }
+
+    #[test]
+    fn entries_of_an_mcp_server_show_what_is_set_and_where() {
+        let mut layers = Layers::new();
+        layers.add_toml(workspace(), "[providers.mcp.docs]\ncommand = 'a --b'\narguments = ['c']").unwrap();
+        layers
+            .add_toml(Layer::User { path: "u.toml".into() }, "providers.mcp.docs.timeout_secs = 5")
+            .unwrap();
+        let variable = ("JP_CFG_PROVIDERS__MCP__DOCS__OPTIONAL".to_owned(), "false".to_owned());
+        layers.add_env([variable]).unwrap();
+        let lines = shown(&layers.resolve().unwrap());
+        let set: Vec<&str> = lines.lines().filter(|line| line.starts_with("providers.mcp")).collect();
+        insta::assert_snapshot!(set.join("\n"), @r#"
+        providers.mcp.docs.command = "a --b" (.jp/config.toml)
+        providers.mcp.docs.arguments = ["c"] (.jp/config.toml)
+        providers.mcp.docs.timeout_secs = 5 (u.toml)
+        providers.mcp.docs.optional = false (JP_CFG_PROVIDERS__MCP__DOCS__OPTIONAL)
         "#);
     }
 

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc::UnboundedSender, oneshot};
 use url::Url;
 
-use crate::{Client, Elicitation, Elicited, LogMessage, Progress, Revision, raw::Raw};
+use crate::{Client, Elicitation, Elicited, Progress, Revision, raw::Raw};
 
 /// How many changes of a server are kept for whoever asks for them.
 const MAX_CHANGES: usize = 1_000;
@@ -31,7 +31,6 @@ const MAX_CHANGES: usize = 1_000;
 pub(crate) enum Event {
     Asked(Elicitation, oneshot::Sender<Elicited>),
     Progressed(Progress),
-    Logged(LogMessage),
     Done(Result<Value, crate::Fault>),
 }
 
@@ -142,9 +141,6 @@ impl Shared {
                 self.changed(Change::Resource(updated.params.uri));
             }
             ServerNotification::ProgressNotification(progress) => self.progressed(&json!(progress.params)),
-            ServerNotification::LoggingMessageNotification(message) => {
-                self.logged(LogMessage::read(&json!(message.params)));
-            }
             _ => {}
         }
     }
@@ -156,13 +152,6 @@ impl Shared {
             // Nobody waits for it any more where these fail.
             _ = running.signs.send(Sign::Alive);
             _ = running.events.send(Event::Progressed(progress));
-        }
-    }
-
-    fn logged(&self, message: LogMessage) {
-        match self.running().last() {
-            Some(running) => _ = running.events.send(Event::Logged(message)),
-            None => self.raw.remark_logged(message),
         }
     }
 

@@ -265,6 +265,12 @@ impl Connection {
         &self.about
     }
 
+    /// Returns whether the server is gone.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.peer.is_transport_closed()
+    }
+
     /// Returns which resources, and lists of them, the server said have changed since the last time.
     #[must_use]
     pub fn changes(&self) -> Vec<Change> {
@@ -444,7 +450,6 @@ impl Connection {
             match arrived.recv_timeout(TICK) {
                 Ok(Event::Done(result)) => break result,
                 Ok(Event::Progressed(progress)) => caller.progressed(&progress),
-                Ok(Event::Logged(message)) => caller.logged(&message),
                 // Where it is gone, nobody waits for the answer.
                 Ok(Event::Asked(elicitation, reply)) => {
                     asked += 1;

@@ -58,6 +58,11 @@ impl Raw {
             self.remark(format!("it answered a request that was not made: id {id}"));
             return None;
         }
+        if message.get("method").is_some_and(|method| method == "notifications/message") {
+            // rmcp would hand it on after the answer that it came before.
+            self.remark_logged(LogMessage::read(message.get("params").unwrap_or(&Value::Null)));
+            return None;
+        }
         if let (false, Some(id)) = (is_answer, message.get("id")) {
             let params = message.get("params").cloned().unwrap_or_default();
             self.inner().questions.insert(id.to_string(), params);

@@ -25,6 +25,8 @@ mod tools;
 pub(crate) mod trust;
 mod watched;
 
+pub(crate) use self::tools::edits;
+
 use std::{borrow::Cow, collections::HashMap, path::PathBuf, sync::Arc};
 
 use jp_config::Resolved;

@@ -264,7 +264,7 @@ fn unknown(name: &str, declared: &[Declared]) -> Failure {
 }
 
 /// Counts the characters to insert, remove or replace that make one text of the other (Levenshtein's distance).
-fn edits(left: &str, right: &str) -> usize {
+pub(crate) fn edits(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
     for (index, character) in left.chars().enumerate() {

@@ -17,7 +17,7 @@ use crate::{
     args::Query,
     cmd::query::Asked,
     error::Failure,
-    servers::{Refusal, Servers, Waiting},
+    servers::{Refusal, Servers, Waiting, advice},
     workspace::Context,
 };
 
@@ -115,7 +115,7 @@ pub(super) fn again(names: &[String], taken: Vec<String>, asked: &Asked<'_>) -> 
                 None => Ok(listed),
             });
         let added = listed
-            .map_err(|error| crate::servers::failure(error.into()))
+            .map_err(advice::failure)
             .and_then(|listed| served.add(name, listed, asked.context, asked.config));
         if let Err(failure) = added {
             asked.context.output.warn(&format!("{}; its tools stay as they were", failure.message));
@@ -155,13 +155,12 @@ fn is_needed(server: &str, query: &Query, config: &Resolved) -> bool {
 
 /// Says that the tools of a server are not there.
 fn lost(name: &str, refusal: Refusal, servers: &Servers, context: &Context<'_>) -> Result<(), Failure> {
-    let failure = crate::servers::failure(refusal);
-    if !servers.is_optional(name) {
-        return Err(failure.with_hint(format!("providers.mcp.{name}.optional = true goes on without it.")));
+    if servers.is_optional(name) {
+        advice::warn(context.output, refusal);
+        return Ok(());
     }
-    context.output.warn(&format!("{}; its tools are left out", failure.message));
-    failure.hints.iter().for_each(|hint| context.output.hint(hint));
-    Ok(())
+    let failure = advice::failure(refusal);
+    Err(failure.with_hint(format!("`-c providers.mcp.{name}.optional=true` goes on without it.")))
 }
 
 impl Served {

@@ -1,0 +1,121 @@
+//! `jp mcp`.
+//!
+//! All that servers send is theirs to choose: in tables it is on one line, shortened, with what can't be seen as its escape.
+
+mod listed;
+mod offered;
+mod read;
+
+use std::{panic, thread};
+
+use jp_mcp::{Caller, Connection, ServerError};
+
+use crate::servers::watched::{Person, watched};
+use crate::{
+    args::Mcp,
+    error::{Code, Failure},
+    output::one_line,
+    servers::{Refusal, Servers, advice},
+    workspace::Context,
+};
+
+/// How much of a name or a description is shown, and of what has to be whole to be of use.
+const SHOWN: usize = 80;
+const SHOWN_URI: usize = 300;
+
+pub(crate) fn run(command: Mcp, context: &Context<'_>) -> Result<Code, Failure> {
+    let config = context.config(None, &[])?;
+    let servers = context.servers(&config)?;
+    match command {
+        Mcp::Ls { server: None } => offered::list(context, servers),
+        Mcp::Ls { server: Some(server) } => offered::tools(context, servers, &server),
+        Mcp::Resources { servers: names } => listed::resources(context, &chosen(context, servers, &names)?),
+        Mcp::Templates { servers: names } => listed::templates(context, &chosen(context, servers, &names)?),
+        Mcp::Read { server, uri, watch: false } => read::once(context, servers, &server, &uri),
+        Mcp::Read { server, uri, watch: true } => read::each_change(context, servers, &server, &uri),
+    }
+}
+
+/// Servers that are asked something.
+struct Chosen<'a> {
+    servers: &'a Servers,
+    names: Vec<&'a str>,
+}
+
+/// A server, and what came of what it was asked.
+type Answer<T> = (String, Result<T, Refusal>);
+
+/// Chooses the servers that are named, each once; all of them where none is.
+fn chosen<'a>(
+    context: &Context<'_>,
+    servers: &'a Servers,
+    names: &'a [String],
+) -> Result<Chosen<'a>, Failure> {
+    names.iter().try_for_each(|name| servers.check(name))?;
+    let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
+    let named: Vec<_> = names.iter().enumerate().filter(is_first).map(|(_, name)| name.as_str()).collect();
+    if servers.is_empty() {
+        context.output.status("No MCP server is configured.");
+        context
+            .output
+            .hint("`[providers.mcp.NAME]` in ~/.config/jp/config.toml names one; docs/mcp.md says how.");
+    }
+    let names = if named.is_empty() { servers.names().collect() } else { named };
+    Ok(Chosen { servers, names })
+}
+
+impl Chosen<'_> {
+    /// Asks all of them at once; what the person has to agree to is asked before.
+    fn ask<T: Send>(
+        &self,
+        context: &Context<'_>,
+        ask: impl Fn(&Connection, &dyn Caller) -> Result<T, ServerError> + Sync,
+    ) -> Result<Vec<Answer<T>>, Failure> {
+        for name in &self.names {
+            self.servers.agreed(context, name)?;
+        }
+        let cancelled = context.interrupt().flag();
+        let what = format!("Waiting for {}", self.names.join(", "));
+        let answers = watched(context.output, &what, |watched| {
+            let answer = |name: &&str| {
+                let person = Person { server: name, cancelled, watched };
+                let asked = self.servers.connect(name).and_then(|connection| Ok(ask(&connection, &person)?));
+                ((*name).to_owned(), asked)
+            };
+            at_once(&self.names, answer)
+        });
+        context.interrupt().check()?;
+        Ok(answers)
+    }
+
+    /// Asks the one that was chosen.
+    fn ask_one<T: Send>(
+        &self,
+        context: &Context<'_>,
+        ask: impl Fn(&Connection, &dyn Caller) -> Result<T, ServerError> + Sync,
+    ) -> Result<T, Failure> {
+        let mut answers = self.ask(context, ask)?;
+        let (_, answer) = answers.pop().unwrap_or_else(|| unreachable!("one is chosen"));
+        answer.map_err(advice::failure)
+    }
+}
+
+/// Does something for each, on a thread each; returns what came of it in their order.
+fn at_once<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = items.iter().map(|item| scope.spawn(|| work(item))).collect();
+        let done = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        done.map(|done| done.unwrap_or_else(|panicked| panic::resume_unwind(panicked))).collect()
+    })
+}
+
+/// Returns the beginning of a server's text.
+fn shown(text: &str) -> String {
+    one_line(text, SHOWN)
+}
+
+/// Returns the beginning of the first line of a server's text.
+fn first_line(text: Option<&str>) -> String {
+    let lines = text.unwrap_or_default().lines().map(str::trim);
+    lines.into_iter().find(|line| !line.is_empty()).map(shown).unwrap_or_default()
+}

@@ -1,0 +1,480 @@
+//! `jp mcp` with a real server, over stdio and HTTP.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
+
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use support::Sandbox;
+use terminal::Terminal;
+
+const NOTES: &str = include_str!("support/notes.py");
+
+/// Makes a workspace with the server's program in it; the person configures the servers: `NAME = COMMAND`.
+fn with(servers: &[(&str, &str)]) -> Sandbox {
+    let settings = servers.iter().map(|(name, command)| format!("{name}.command = {}\n", json!(command)));
+    configured(&settings.collect::<String>())
+}
+
+fn configured(settings: &str) -> Sandbox {
+    let sandbox = with_program();
+    sandbox.write("~/.config/jp/config.toml", format!("[providers.mcp]\n{settings}"));
+    sandbox
+}
+
+fn with_program() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("notes.py", NOTES);
+    sandbox
+}
+
+fn good() -> Sandbox {
+    with(&[("notes", "python3 notes.py")])
+}
+
+/// The server over HTTP; it ends with the value, as its stdin does.
+struct Endpoint {
+    process: Child,
+    url: String,
+}
+
+impl Endpoint {
+    fn new(sandbox: &Sandbox, mode: &str) -> Self {
+        let mut command = Command::new("python3");
+        command.args(["notes.py", mode, "--http"]).current_dir(&sandbox.root);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let port = line(&mut BufReader::new(process.stdout.take().unwrap()));
+        Self { process, url: format!("http://127.0.0.1:{}/mcp", port.trim()) }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+fn line(from: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    line
+}
+
+fn interrupt(child: &Child) {
+    kill_process(Pid::from_child(child), Signal::INT).unwrap();
+}
+
+#[test]
+fn servers_are_listed_with_what_they_offer() {
+    let sandbox = with(&[
+        ("notes", "python3 notes.py"),
+        ("dead", r#"sh -c 'printf "\033[31mNo\033[0m \033[2Jdata\n" >&2; exit 3'"#),
+        ("loop", "python3 notes.py loop"),
+        ("wrong", "no-such-program"),
+    ]);
+    let run = sandbox.jp(&["mcp", "ls"]).succeeded();
+    insta::assert_snapshot!(run.stdout, @r#"
+    server  tools  resources  templates  MCP         says it is
+    dead    -      -          -          -           -           failed: it ended with exit status: 3
+    loop    4+     8+         1          2025-11-25  notes 1.0   runs `python3 notes.py loop`
+    notes   2      4          1          2025-11-25  notes 1.0   runs `python3 notes.py`
+    wrong   -      -          -          -           -           failed: "no-such-program" can't be started: there is no such program in PATH
+    "#);
+    insta::assert_snapshot!(run.stderr, @r#"
+    warning: `dead` wrote last to stderr:
+      │ No \u{1b}[2Jdata
+    warning: the MCP server `loop`: the pages of `tools/list` lead in a circle: the cursor "again" came twice
+    warning: the MCP server `loop`: the pages of `resources/list` lead in a circle: the cursor "again" came twice
+    hint: `wrong`: check providers.mcp.wrong.command; a program that is not in PATH needs its whole path.
+    "#);
+}
+
+#[test]
+fn servers_are_listed_as_a_document() {
+    let sandbox = with(&[("notes", "python3 notes.py"), ("dead", "sh -c 'echo why >&2; exit 3'")]);
+    assert_eq!(
+        sandbox.json(&["mcp", "ls"]),
+        json!([
+            {
+                "name": "dead", "optional": true, "type": "stdio", "command": ["sh", "-c", "echo why >&2; exit 3"],
+                "error": "the MCP server `dead`: it ended with exit status: 3", "stderr": ["why"],
+            },
+            {
+                "name": "notes", "optional": true, "type": "stdio", "command": ["python3", "notes.py"],
+                "revision": "2025-11-25", "server": {"name": "notes", "version": "1.0"}, "instructions": null,
+                "tools": 2, "resources": 4, "templates": 1, "warnings": [],
+            },
+        ])
+    );
+}
+
+#[test]
+fn list_fails_where_no_server_can_be_had() {
+    let sandbox = with(&[("dead", "sh -c 'exit 3'"), ("wrong", "no-such-program")]);
+    let hint = "hint: `dead`: it wrote nothing to stderr; in a shell its command may say more.";
+    sandbox.jp(&["mcp", "ls"]).failed(1, &[hint]);
+    let run = sandbox.jp(&["mcp", "resources"]).failed(1, &["warning: the MCP server `dead`"]);
+    assert_eq!(run.stdout, "");
+    let none = configured("").jp(&["mcp", "ls"]).succeeded();
+    assert!(none.stderr.starts_with("No MCP server is configured.\nhint: "), "{}", none.stderr);
+    assert_eq!(configured("").json(&["mcp", "resources"]), json!([]));
+}
+
+#[test]
+fn servers_start_at_once() {
+    let waits = |own: &str, other: &str| {
+        format!("sh -c 'touch {own}; until [ -e {other} ]; do sleep 0.01; done; exec python3 notes.py'")
+    };
+    let sandbox = with(&[("a", &waits("a", "b")), ("b", &waits("b", "a"))]);
+    assert_eq!(sandbox.json(&["mcp", "templates"]).as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn tools_of_a_server_are_listed() {
+    let sandbox = good();
+    let run = sandbox.jp(&["mcp", "ls", "notes"]).succeeded();
+    assert_eq!(run.stdout, "count_notes  Counts the notes.\nadd_note     Add a note\n");
+    assert!(run.stderr.contains("was passed over: missing field `name`"), "{}", run.stderr);
+    let tools = sandbox.json(&["mcp", "ls", "notes"]);
+    assert_eq!(tools[0]["annotations"], json!({"readOnlyHint": true}));
+    let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
+    assert_eq!(tools[1], json!({"name": "add_note", "title": "Add a note", "inputSchema": schema}));
+}
+
+#[test]
+fn resources_and_templates_are_listed() {
+    let sandbox =
+        with(&[("docs", "python3 notes.py"), ("notes", "python3 notes.py"), ("dead", "sh -c 'exit 3'")]);
+    let run = sandbox.jp(&["mcp", "resources"]).succeeded();
+    insta::assert_snapshot!(run.stdout, @"
+    server  name      type        size  URI
+    docs    Note one  text/plain  15 B  note:one
+    docs    both      -           -     note:both
+    docs    picture   image/png   -     note:picture
+    docs    file      -           -     note:file
+    notes   Note one  text/plain  15 B  note:one
+    notes   both      -           -     note:both
+    notes   picture   image/png   -     note:picture
+    notes   file      -           -     note:file
+    ");
+    assert!(
+        run.stderr
+            .starts_with("warning: the MCP server `dead`: it ended with exit status: 3; it is left out\n")
+    );
+    let templates = sandbox.jp(&["mcp", "templates", "notes"]).succeeded();
+    insta::assert_snapshot!(templates.stdout, @"
+    server  name  type  template            description
+    notes   note  -     note:{name}{?lang}  A note by its name.
+    ");
+    let resources = sandbox.json(&["mcp", "resources", "notes", "notes"]);
+    assert_eq!(
+        (resources.as_array().unwrap().len(), &resources[0]),
+        (
+            4,
+            &json!({"server": "notes", "uri": "note:one", "name": "one", "title": "Note one", "mimeType": "text/plain", "size": 15})
+        )
+    );
+    let template = json!({"server": "notes", "uriTemplate": "note:{name}{?lang}", "name": "note", "description": "A note by its name."});
+    assert_eq!(sandbox.json(&["mcp", "templates", "notes"]), json!([template]));
+}
+
+#[test]
+fn list_that_is_cut_is_shown_as_far_as_it_goes() {
+    let run = with(&[("loop", "python3 notes.py loop")]).jp(&["mcp", "resources", "loop"]).succeeded();
+    assert_eq!(run.stdout.lines().count(), 1 + 8);
+    let warning = "warning: the MCP server `loop`: of its list the first 8 are shown, as the pages of `resources/list` lead";
+    assert!(run.stderr.starts_with(warning), "{}", run.stderr);
+}
+
+#[test]
+fn content_is_written_as_it_is() {
+    let sandbox = good();
+    let read = |uri: &str| sandbox.command(&["mcp", "read", "notes", uri]).output().unwrap();
+    assert_eq!(read("note:one?lang=de").stdout, b"The first note, in de.\n");
+    assert_eq!(read("note:picture").stdout, b"\x89PNG\r\n\x1a\n\xff");
+    let both = read("note:both");
+    assert_eq!(both.stdout, b"no end of line\x89PNG\r\n\x1a\n\xffTwo.\n");
+    assert_eq!(
+        String::from_utf8(both.stderr).unwrap(),
+        "note:one (no type, 14 B):\nnote:picture (image/png, 9 B):\nnote:two (no type, 5 B):\n"
+    );
+}
+
+#[test]
+fn content_as_a_document_has_what_the_list_says_of_it() {
+    let sandbox = good();
+    let one = json!({"uri": "note:one", "mimeType": "text/plain", "text": "The first note.\n", "name": "one", "title": "Note one"});
+    assert_eq!(
+        sandbox.json(&["mcp", "read", "notes", "note:one"]),
+        json!({"contents": [one], "ttlMs": 5000})
+    );
+    let picture = sandbox.json(&["mcp", "read", "notes", "note:picture"]);
+    assert_eq!(picture["contents"][0]["blob"], "iVBORw0KGgr/");
+}
+
+/// Returns what a terminal shows of a command.
+fn on_terminal(sandbox: &Sandbox, arguments: &[&str], code: i32) -> String {
+    let mut terminal = Terminal::run(sandbox.command(arguments));
+    assert_eq!(terminal.wait(), code, "{}", terminal.output());
+    terminal.output()
+}
+
+#[test]
+fn terminal_is_shown_text_only() {
+    let sandbox = good();
+    let picture = on_terminal(&sandbox, &["mcp", "read", "notes", "note:picture"], 1);
+    assert!(picture.contains("the content is not text, and stdout is a terminal"), "{picture}");
+    let both = on_terminal(&sandbox, &["mcp", "read", "notes", "note:both"], 1);
+    assert!(both.contains("no end of line\r\n") && both.contains("Two.\r\n"), "{both}");
+}
+
+#[test]
+fn nothing_of_a_server_steers_a_terminal() {
+    let sandbox = with(&[("nasty", "python3 notes.py nasty")]);
+    for arguments in [
+        &["mcp", "ls"][..],
+        &["mcp", "ls", "nasty"],
+        &["mcp", "resources", "nasty"],
+        &["mcp", "templates", "nasty", "-v"],
+    ] {
+        let shown = on_terminal(&sandbox, arguments, 0);
+        assert!(!shown.contains("\u{1b}[2J") && !shown.contains("forged  row\r"), "{arguments:?}: {shown}");
+    }
+    let content = on_terminal(&sandbox, &["mcp", "read", "nasty", "note:one"], 0);
+    assert!(content.contains("gone\r\nforged") && !content.contains("\u{1b}[2J"), "{content}");
+    let refused = sandbox.jp(&["mcp", "read", "nasty", "note:none"]);
+    let refused = refused.failed(1, &[r"such thing\u{1b}[2Jall\u{202e}gone\nforged  row"]);
+    assert!(!refused.stderr.contains('\u{1b}'));
+    let raw = sandbox.jp(&["mcp", "read", "nasty", "note:one"]).succeeded();
+    assert_eq!(raw.stdout, "The first note.\n\u{1b}[2Jall\u{202e}gone\nforged  row");
+}
+
+#[test]
+fn what_a_server_logs_is_shown_with_v() {
+    let sandbox = with(&[("notes", "python3 notes.py slow")]);
+    let mut command = sandbox.command(&["mcp", "read", "notes", "note:one", "-v"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut told).unwrap();
+    assert_eq!(told, "notes info (disk): a note is read\n");
+    sandbox.write("go", "");
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"The first note.\n");
+    assert_eq!(sandbox.jp(&["mcp", "read", "notes", "note:one"]).succeeded().stderr, "");
+}
+
+#[test]
+fn failure_names_the_cause_and_the_next_step() {
+    let sandbox = with(&[
+        ("notes", "python3 notes.py"),
+        ("dead", r#"sh -c 'printf "no\tdata\n" >&2; exit 3'"#),
+        ("wrong", "no-such-program"),
+    ]);
+    let failing = |server: &str, uri: &str| sandbox.jp(&["mcp", "read", server, uri]).failed(1, &[]).stderr;
+    let told = [
+        failing("nots", "note:one"),
+        failing("elsewhere", "note:one"),
+        failing("wrong", "note:one"),
+        failing("dead", "note:one"),
+        failing("notes", "note:none"),
+    ];
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    error: there is no MCP server `nots`
+    hint: did you mean `notes`?
+    hint: there are: dead, notes, wrong.
+
+    error: there is no MCP server `elsewhere`
+    hint: there are: dead, notes, wrong.
+
+    error: the MCP server `wrong`: "no-such-program" can't be started: there is no such program in PATH
+    hint: check providers.mcp.wrong.command; a program that is not in PATH needs its whole path.
+
+    error: the MCP server `dead`: it ended with exit status: 3; what it wrote last to stderr:
+      │ no data
+
+    error: the MCP server `notes`: it answered `resources/read` with the error -32002: there is no such thing
+    hint: `jp mcp resources notes` lists what it has, `jp mcp templates notes` what it can be asked for.
+    "#);
+}
+
+#[test]
+fn endpoint_is_reached_over_http() {
+    let sandbox = with_program();
+    let endpoint = Endpoint::new(&sandbox, "good");
+    sandbox.write("~/.config/jp/config.toml", format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url));
+    let listed = sandbox.json(&["mcp", "ls"]);
+    assert_eq!((&listed[0]["type"], &listed[0]["url"]), (&json!("http"), &json!(endpoint.url)));
+    assert_eq!((&listed[0]["resources"], &listed[0]["error"]), (&json!(4), &json!(null)));
+    let read = sandbox.jp(&["mcp", "read", "notes", "note:one"]).succeeded();
+    assert_eq!(read.stdout, "The first note.\n");
+}
+
+#[test]
+fn endpoint_that_refuses_is_told_with_what_to_set() {
+    let sandbox = with_program();
+    for (status, hint) in [
+        ("401", "hint: providers.mcp.notes.token_env names the variable that holds its token"),
+        ("404", "hint: check providers.mcp.notes.url"),
+        ("307", "set providers.mcp.notes.url = \"https://other.example/mcp\""),
+    ] {
+        let endpoint = Endpoint::new(&sandbox, status);
+        sandbox.write(
+            "~/.config/jp/config.toml",
+            format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url),
+        );
+        sandbox.jp(&["mcp", "read", "notes", "note:one"]).failed(1, &[status, hint]);
+    }
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[providers.mcp.notes]\nurl = 'http://127.0.0.1:9/mcp'\ntoken_env = 'NOTES_TOKEN'\n",
+    );
+    let hint = "hint: set NOTES_TOKEN, or name another variable as providers.mcp.notes.token_env.";
+    sandbox.jp(&["mcp", "read", "notes", "note:one"]).failed(1, &["`NOTES_TOKEN`", hint]);
+}
+
+#[test]
+fn server_of_the_workspace_starts_only_where_the_person_agrees() {
+    let sandbox = with_program();
+    let command = "sh -c 'touch started; exec python3 notes.py'";
+    sandbox.write(".jp/config.toml", format!("[providers.mcp.notes]\ncommand = {}\n", json!(command)));
+    let is_started = || fs::remove_file(sandbox.path("started")).is_ok();
+    let read = ["mcp", "read", "notes", "note:one"];
+
+    sandbox.jp(&read).failed(1, &["there is no terminal to ask you on", "hint: `--yes` starts it."]);
+    let listed = sandbox.jp(&["mcp", "ls"]).failed(1, &[]);
+    assert!(listed.stdout.contains("not started: the workspace configures it"), "{}", listed.stdout);
+    assert!(!is_started());
+    sandbox.jp(&["--yes", "mcp", "read", "notes", "note:one"]).succeeded();
+    assert!(is_started());
+
+    let mut terminal = Terminal::run(sandbox.command(&read));
+    terminal.answer("Start it? [y/N]", "n\n");
+    assert_eq!(terminal.wait(), 1);
+    assert!(!is_started());
+    let mut terminal = Terminal::run(sandbox.command(&read));
+    terminal.answer("Start it? [y/N]", "y\n");
+    terminal.expect("The first note.");
+    assert_eq!(terminal.wait(), 0);
+    sandbox.jp(&read).succeeded();
+    assert!(is_started(), "it is asked once");
+}
+
+#[test]
+fn secrets_stay_here_unless_they_are_named() {
+    let sandbox = configured(
+        "plain.command = 'python3 notes.py'\nnamed = { command = 'python3 notes.py', variables = ['NOTES_TOKEN'] }\n",
+    );
+    let passed = |server: &str| {
+        let mut command = sandbox.command(&["mcp", "read", server, "note:environment"]);
+        command.env("NOTES_TOKEN", "t").env("OTHER_API_KEY", "k").env("PLAIN", "p");
+        support::run(command).succeeded().stdout
+    };
+    assert_eq!((&*passed("plain"), &*passed("named")), ("PLAIN", "NOTES_TOKEN PLAIN"));
+}
+
+#[test]
+fn interrupt_ends_waiting_for_a_silent_server() {
+    let sandbox = with(&[("notes", "python3 notes.py silent")]);
+    let asked = sandbox.path("asked");
+    // A pipe, so that the test knows when the server is waited for.
+    assert!(Command::new("mkfifo").arg(&asked).status().unwrap().success());
+    let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
+    let child = command.stderr(Stdio::piped()).spawn().unwrap();
+    fs::read(&asked).unwrap();
+    let before = std::time::Instant::now();
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), &*output.stderr), (Some(130), &b"error: interrupted\n"[..]));
+    assert!(before.elapsed().as_secs() < 3, "{:?}", before.elapsed());
+}
+
+#[test]
+fn closed_pipe_is_quiet() {
+    let sandbox = good();
+    for arguments in [&["mcp", "ls"][..], &["mcp", "read", "notes", "note:one"]] {
+        let mut command = sandbox.command(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]));
+    }
+}
+
+#[test]
+fn watched_resource_is_written_again_when_it_changes() {
+    let sandbox = good();
+    sandbox.write("note.txt", "one\n");
+    let mut command = sandbox.command(&["mcp", "read", "notes", "note:file", "--watch"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    assert_eq!(line(&mut stdout), "one\n");
+    sandbox.write("next", "two\n");
+    fs::rename(sandbox.path("next"), sandbox.path("note.txt")).unwrap();
+    assert_eq!(line(&mut stdout), "two\n");
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "note:file changed.\nerror: interrupted\n");
+}
+
+#[test]
+fn watching_ends_with_the_server_and_with_the_reader() {
+    let sandbox = good();
+    sandbox.write("note.txt", "one\n");
+    let arguments = ["mcp", "read", "notes", "note:file", "--watch"];
+    let mut command = sandbox.command(&arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    assert_eq!(line(&mut stdout), "one\n");
+    fs::remove_file(sandbox.path("note.txt")).unwrap();
+    let mut told = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(
+        told.ends_with("error: the MCP server `notes` has ended\nhint: `jp mcp read` starts it again.\n"),
+        "{told}"
+    );
+
+    sandbox.write("note.txt", "one\n");
+    let mut command = sandbox.command(&arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+
+    let still = with(&[("notes", "python3 notes.py still")]).jp(&arguments);
+    still.failed(
+        1,
+        &["it has no subscriptions", "hint: it does not tell what changes; without --watch it is read once."],
+    );
+    let words = ["--watch writes again and again", "hint: leave one of them out."];
+    sandbox.jp(&[&arguments[..], &["-F", "json"]].concat()).failed(2, &words);
+}
+
+#[test]
+fn person_sees_how_far_a_server_is() {
+    let sandbox = with(&[("notes", "python3 notes.py slow")]);
+    let mut terminal = Terminal::run(sandbox.command(&["mcp", "read", "notes", "note:one", "-v"]));
+    terminal.expect("notes info (disk): a note is read");
+    terminal.expect("digging …");
+    sandbox.write("go", "");
+    terminal.expect("The first note.");
+    assert_eq!(terminal.wait(), 0);
+}
+
+#[test]
+fn what_a_server_asks_is_declined() {
+    let sandbox = with(&[("notes", "python3 notes.py asks")]);
+    let run = sandbox.jp(&["mcp", "read", "notes", "note:one"]).succeeded();
+    assert_eq!(run.stdout, "decline");
+    assert_eq!(run.stderr, "warning: the MCP server `notes` asks, and is not answered: Who?\n");
+}
