@@ -355,6 +355,28 @@ pub(crate) enum Mcp {
         #[arg(long)]
         watch: bool,
     },
+    /// Log in at a server that wants to know who asks, on a page of your browser
+    Login(McpLogin),
+    /// Forget what a login gave
+    Logout {
+        /// The server
+        server: String,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct McpLogin {
+    /// The server
+    pub(crate) server: String,
+    /// What the server's provider knows jp by, where it does not let programs register themselves
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+    /// The variable of the environment that holds the secret that goes with it
+    #[arg(long, value_name = "VARIABLE", requires = "client_id")]
+    pub(crate) client_secret_env: Option<String>,
+    /// The port on this machine that the page leads back to, where the provider wants one that it knows
+    #[arg(long, default_value_t = 0)]
+    pub(crate) port: u16,
 }
 
 #[derive(Debug, Subcommand)]

@@ -17,7 +17,9 @@ use std::{
 };
 
 use jp_config::{CommandSetting, Layer, McpKind, McpServer, Resolved};
-use jp_mcp::{Caller, Client, Connection, Endpoint, Program, Revision, ServerConfig, ServerError, Transport};
+use jp_mcp::{
+    Caller, Client, Connection, Endpoint, Program, Revision, ServerConfig, ServerError, Tokens, Transport,
+};
 use jp_resource::Checksum;
 
 use crate::{
@@ -36,6 +38,8 @@ const TIMEOUT: u64 = 60;
 pub(crate) struct Servers {
     /// Where there are any.
     pub(crate) servers: Arc<jp_mcp::Servers>,
+    /// What logins gave: kept by endpoint, for this user alone.
+    pub(crate) tokens: Tokens,
     known: BTreeMap<String, Known>,
     /// What the person said of servers that the workspace has a part in.
     said: Mutex<BTreeMap<String, bool>>,
@@ -77,9 +81,10 @@ impl Servers {
         }
         let root = context.workspace.root().to_owned();
         let client = Client { version: env!("CARGO_PKG_VERSION").to_owned(), root };
-        let servers = Arc::new(jp_mcp::Servers::new(configs, client)?);
+        let tokens = Tokens::new(context.environment.data.join("mcp-tokens"));
+        let servers = Arc::new(jp_mcp::Servers::new(configs, client)?.with_tokens(tokens.clone()));
         let cancelled = context.interrupt().shared_flag();
-        Ok(Self { servers, known, said: Mutex::default(), cancelled })
+        Ok(Self { servers, tokens, known, said: Mutex::default(), cancelled })
     }
 
     /// Returns whether there are none.

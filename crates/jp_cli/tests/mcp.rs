@@ -267,7 +267,7 @@ fn what_a_server_logs_is_shown_with_v() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut told = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut told).unwrap();
-    assert_eq!(told, "notes info (disk): a note is read\n");
+    assert_eq!(told, "notes: info (disk): a note is read\n");
     sandbox.write("go", "");
     assert_eq!(child.wait_with_output().unwrap().stdout, b"The first note.\n");
     assert_eq!(sandbox.jp(&["mcp", "read", "notes", "note:one"]).succeeded().stderr, "");
@@ -464,7 +464,7 @@ fn watching_ends_with_the_server_and_with_the_reader() {
 fn person_sees_how_far_a_server_is() {
     let sandbox = with(&[("notes", "python3 notes.py slow")]);
     let mut terminal = Terminal::run(sandbox.command(&["mcp", "read", "notes", "note:one", "-v"]));
-    terminal.expect("notes info (disk): a note is read");
+    terminal.expect("notes: info (disk): a note is read");
     terminal.expect("digging …");
     sandbox.write("go", "");
     terminal.expect("The first note.");

@@ -1,4 +1,4 @@
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use url::Url;
 
@@ -72,7 +72,7 @@ pub struct Program {
 }
 
 /// Where requests are sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
     /// The endpoint, whole.
     pub url: Url,
@@ -80,6 +80,27 @@ pub struct Endpoint {
     pub headers: BTreeMap<String, String>,
     /// What proves who asks, sent as a bearer token.
     pub token: Option<String>,
+}
+
+/// What may be a key is left out.
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let headers: Vec<_> = self.headers.keys().collect();
+        f.debug_struct("Endpoint")
+            .field("url", &self.url.as_str())
+            .field("headers", &headers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns whether a URL leads to this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        Some(url::Host::Domain(name)) => name == "localhost",
+        None => false,
+    }
 }
 
 /// Who speaks to servers.
@@ -130,4 +151,18 @@ impl Limits {
         links: 20,
         rubbish: 1_000,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoint_is_shown_without_keys() {
+        let url = Url::parse("https://example.com/mcp").expect("it is a URL");
+        let headers = BTreeMap::from([("X-Key".to_owned(), "hush".to_owned())]);
+        let endpoint = Endpoint { url, headers, token: Some("hush".to_owned()) };
+        let shown = r#"Endpoint { url: "https://example.com/mcp", headers: ["X-Key"], .. }"#;
+        assert_eq!(format!("{endpoint:?}"), shown);
+    }
 }

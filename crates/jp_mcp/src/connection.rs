@@ -30,7 +30,7 @@ use tokio::{
 
 use crate::{
     Caller, Change, Client, Elicitation, Elicited, Fault, Limits, ResourceInfo, Revision, ServerConfig,
-    ServerError, Transport,
+    ServerError, Tokens, Transport,
     attendant::{Attendant, Event, Shared, Sign},
     http::{self, Http},
     raw::Raw,
@@ -54,7 +54,7 @@ pub struct Connection {
     runtime: Handle,
     peer: Peer<RoleClient>,
     service: Mutex<Option<RunningService<RoleClient, Attendant>>>,
-    process: Option<Arc<Process>>,
+    pub(crate) process: Option<Arc<Process>>,
     pub(crate) shared: Arc<Shared>,
     about: About,
     timeout: Duration,
@@ -103,6 +103,7 @@ impl std::fmt::Debug for Connection {
 pub(crate) async fn connect(
     config: &ServerConfig,
     client: &Client,
+    tokens: Option<&Tokens>,
     limits: Limits,
 ) -> Result<Connection, ServerError> {
     let raw = Arc::new(Raw::default());
@@ -119,7 +120,7 @@ pub(crate) async fn connect(
             )
         }
         Transport::Http(endpoint) => {
-            let http = Http::new(endpoint, Arc::clone(&raw), limits).map_err(failure)?;
+            let http = Http::new(endpoint, tokens, Arc::clone(&raw), limits).map_err(failure)?;
             let transport = http::transport(http, endpoint, limits).map_err(failure)?;
             (
                 None,

@@ -91,6 +91,9 @@ pub enum Fault {
     /// It asked back again and again.
     #[error("it asked back {0} times without an answer")]
     TooManyRounds(usize),
+    /// Nobody could log in there.
+    #[error("the login failed: {0}")]
+    Login(String),
     /// It speaks no revision that jp does.
     #[error("it speaks no revision of MCP that jp does: {0}")]
     NoCommonRevision(String),

@@ -20,7 +20,9 @@ use serde_json::Value;
 use sse_stream::{Sse, SseStream};
 
 use crate::{
-    Endpoint, Fault, HttpStatus, Limits,
+    Endpoint, Fault, HttpStatus, Limits, Tokens,
+    auth::Access,
+    config::is_loopback,
     error::HttpError,
     raw::{Raw, quoted},
 };
@@ -42,6 +44,8 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 #[derive(Debug, Clone)]
 pub(crate) struct Http {
     client: reqwest::Client,
+    /// What logins gave, where the configuration does not say what proves who asks.
+    access: Option<Arc<Access>>,
     raw: Arc<Raw>,
     limits: Limits,
 }
@@ -71,20 +75,31 @@ fn headers(endpoint: &Endpoint) -> Result<HashMap<HeaderName, HeaderValue>, Faul
     endpoint.headers.iter().map(header).collect()
 }
 
+/// Says what encrypts connections.
+pub(crate) fn provide_cryptography() {
+    // Fails only where that is said already, which serves as well.
+    _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 impl Http {
-    pub(crate) fn new(endpoint: &Endpoint, raw: Arc<Raw>, limits: Limits) -> Result<Self, Fault> {
-        // Fails only where a provider is installed already, which serves as well.
-        _ = rustls::crypto::ring::default_provider().install_default();
+    pub(crate) fn new(
+        endpoint: &Endpoint,
+        tokens: Option<&Tokens>,
+        raw: Arc<Raw>,
+        limits: Limits,
+    ) -> Result<Self, Fault> {
+        provide_cryptography();
         let mut builder =
             reqwest::Client::builder().redirect(redirect::Policy::none()).connect_timeout(CONNECT_TIMEOUT);
-        if endpoint.is_loopback() {
+        if is_loopback(&endpoint.url) {
             builder = builder.no_proxy();
         }
         if endpoint.url.scheme() == "http" {
             builder = builder.tls_certs_only([]);
         }
         let client = builder.build().map_err(|error| Fault::Unreachable(causes(&error)))?;
-        Ok(Self { client, raw, limits })
+        let access = tokens.and_then(|tokens| Access::new(endpoint, tokens, Arc::clone(&raw))).map(Arc::new);
+        Ok(Self { client, access, raw, limits })
     }
 
     fn request(
@@ -101,6 +116,25 @@ impl Http {
             request = request.bearer_auth(token);
         }
         headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
+    }
+
+    /// Sends a request with the token that is configured, or else with that of a login; once more where that is refused and
+    /// there is another.
+    async fn send_proved(
+        &self,
+        request: impl Fn(Option<String>) -> RequestBuilder,
+        configured: Option<String>,
+        id: Option<&RequestId>,
+    ) -> Result<Response, Failure> {
+        let Some(access) = &self.access else { return self.send(request(configured), id).await };
+        let token = access.token().await;
+        let response = self.send(request(token.clone()), id).await?;
+        let refused = token.filter(|_| response.status() == StatusCode::UNAUTHORIZED);
+        let Some(refused) = refused else { return Ok(response) };
+        match access.token_after(&refused).await {
+            Some(token) => self.send(request(Some(token)), id).await,
+            None => Ok(response),
+        }
     }
 
     /// Sends a request; the fault of one that fails is kept for whoever waits for `id`.
@@ -235,9 +269,11 @@ impl StreamableHttpClient for Http {
             ClientJsonRpcMessage::Request(request) => Some(&request.id),
             _ => None,
         };
-        let request = self.client.post(uri.as_ref()).header(header::ACCEPT, ACCEPTED).json(&message);
-        let request = self.request(request, session_id.as_deref(), auth_header, custom_headers);
-        let response = self.send(request, id).await?;
+        let request = |token| {
+            let request = self.client.post(uri.as_ref()).header(header::ACCEPT, ACCEPTED).json(&message);
+            self.request(request, session_id.as_deref(), token, custom_headers.clone())
+        };
+        let response = self.send_proved(request, auth_header, id).await?;
         let status = response.status();
         if status == StatusCode::NOT_FOUND && session_id.is_some() {
             return Err(StreamableHttpError::SessionExpired);
@@ -275,10 +311,11 @@ impl StreamableHttpClient for Http {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failure> {
-        let request =
-            self.request(self.client.delete(uri.as_ref()), Some(&*session_id), auth_header, custom_headers);
+        let request = |token| {
+            self.request(self.client.delete(uri.as_ref()), Some(&*session_id), token, custom_headers.clone())
+        };
         // Whether the server takes sessions back is its own affair.
-        self.send(request, None).await.map(drop)
+        self.send_proved(request, auth_header, None).await.map(drop)
     }
 
     async fn get_stream(
@@ -289,12 +326,14 @@ impl StreamableHttpClient for Http {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<Events, Failure> {
-        let mut request = self.client.get(uri.as_ref()).header(header::ACCEPT, EVENTS);
-        if let Some(last) = last_event_id {
-            request = request.header(LAST_EVENT_ID, last);
-        }
-        let request = self.request(request, session_id.as_deref(), auth_header, custom_headers);
-        let response = self.send(request, None).await?;
+        let request = |token| {
+            let mut request = self.client.get(uri.as_ref()).header(header::ACCEPT, EVENTS);
+            if let Some(last) = &last_event_id {
+                request = request.header(LAST_EVENT_ID, last);
+            }
+            self.request(request, session_id.as_deref(), token, custom_headers.clone())
+        };
+        let response = self.send_proved(request, auth_header, None).await?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             status if !status.is_success() => Err(self.refusal(response, None).await),
@@ -345,18 +384,6 @@ impl Http {
     }
 }
 
-impl Endpoint {
-    /// Returns whether it is on this machine.
-    pub(crate) fn is_loopback(&self) -> bool {
-        match self.url.host() {
-            Some(url::Host::Ipv4(address)) => address.is_loopback(),
-            Some(url::Host::Ipv6(address)) => address.is_loopback(),
-            Some(url::Host::Domain(name)) => name == "localhost",
-            None => false,
-        }
-    }
-}
-
 async fn refusal(response: Response) -> HttpStatus {
     shortened(refusal_whole(response).await)
 }
@@ -368,7 +395,8 @@ fn shortened(refusal: HttpStatus) -> HttpStatus {
 
 async fn refusal_whole(mut response: Response) -> HttpStatus {
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let (location, challenge) = (header(header::LOCATION), header(header::WWW_AUTHENTICATE));
+    let location = header(header::LOCATION);
+    let challenge = challenge(&response);
     let status = response.status().as_u16();
     let mut body = Vec::new();
     while body.len() < MAX_ERROR_BYTES
@@ -379,6 +407,14 @@ async fn refusal_whole(mut response: Response) -> HttpStatus {
     body.truncate(MAX_ERROR_BYTES);
     let body = String::from_utf8_lossy(&body).trim().to_owned();
     HttpStatus { status, location, challenge, body }
+}
+
+/// Returns what a server says of who may ask: where it says several things, that which is about tokens (RFC 6750 §3).
+fn challenge(response: &Response) -> Option<String> {
+    let all = response.headers().get_all(header::WWW_AUTHENTICATE);
+    let mut all: Vec<_> = all.iter().filter_map(|value| value.to_str().ok()).collect();
+    all.sort_by_key(|value| !value.trim_start().to_ascii_lowercase().starts_with("bearer"));
+    all.first().map(|&value| value.to_owned())
 }
 
 fn content_type(response: &Response) -> String {

@@ -6,10 +6,13 @@
 //! ([`Connection::call`]) and completes; whoever does waits on their own thread, and is asked and told what comes up meanwhile
 //! ([`Caller`]). All bounds are in [`Limits`]; each has a [`Fault`] of its own.
 //!
+//! Where a server wants to know who asks, someone logs in once ([`Servers::log_in`]); what that gives is kept in [`Tokens`].
+//!
 //! rmcp has the protocol's lifecycles, sessions and streams, and shows nowhere outside. `raw` keeps the answers as they came,
 //! `content` and `listing` read them, `attendant` answers what a server asks by itself.
 
 mod attendant;
+mod auth;
 mod caller;
 mod config;
 mod connection;
@@ -21,8 +24,10 @@ mod raw;
 mod requests;
 mod servers;
 mod stdio;
+mod tool_headers;
 
 pub use attendant::Change;
+pub use auth::{KnownClient, Login, Tokens};
 pub use caller::{Caller, Elicitation, Elicited, LogMessage, Progress};
 pub use config::{Client, Endpoint, Limits, Program, Revision, ServerConfig, Transport};
 pub use connection::{About, Connection};

@@ -6,7 +6,7 @@ use jp_resource::Annotations;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-use crate::{Caller, Connection, Fault, ServerError};
+use crate::{Caller, Connection, Fault, ServerError, tool_headers};
 
 /// A list as far as it could be had.
 #[derive(Debug, Clone)]
@@ -97,10 +97,21 @@ struct Kind {
 }
 
 impl Connection {
-    /// Lists the tools.
+    /// Lists the tools; over HTTP without those whose parameters can't be made headers as the server wants it.
     pub fn tools(&self, caller: &dyn Caller) -> Result<Listed<ToolInfo>, ServerError> {
         let kind = Kind { method: "tools/list", key: "tools", what: "tools", limit: self.limits.tools };
-        self.list(kind, self.about().has_tools, caller)
+        let mut listed = self.list::<ToolInfo>(kind, self.about().has_tools, caller)?;
+        if self.process.is_none() && self.about().is_stateless() {
+            let warnings = &mut listed.warnings;
+            listed.items.retain(|tool| {
+                let checked = tool_headers::check(&tool.input_schema);
+                warnings.extend(
+                    checked.as_ref().err().map(|reason| passed_over(&json!(tool.name), kind, reason)),
+                );
+                checked.is_ok()
+            });
+        }
+        Ok(listed)
     }
 
     /// Lists the resources.
@@ -189,7 +200,7 @@ impl<T: DeserializeOwned> Listed<T> {
             }
             match T::deserialize(item) {
                 Ok(item) => self.items.push(item),
-                Err(error) => self.warnings.push(passed_over(item, kind, &error)),
+                Err(error) => self.warnings.push(passed_over(name(item), kind, &error)),
             }
         }
         None
@@ -201,7 +212,11 @@ impl<T: DeserializeOwned> Listed<T> {
     }
 }
 
-fn passed_over(item: &Value, kind: Kind, error: &dyn fmt::Display) -> String {
-    let name = item.get("name").or(item.get("uri")).unwrap_or(&Value::Null);
+/// Returns what an item is best known by.
+fn name(item: &Value) -> &Value {
+    item.get("name").or(item.get("uri")).unwrap_or(&Value::Null)
+}
+
+fn passed_over(name: &Value, kind: Kind, error: &dyn fmt::Display) -> String {
     format!("one of its {}, {}, was passed over: {error}", kind.what, crate::raw::quoted(&name.to_string()))
 }

@@ -10,7 +10,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, DiscoverResult, RequestId, ServerJsonRpcMessage};
 use serde_json::{Value, json};
 
 use crate::{Fault, LogMessage};
@@ -26,8 +26,8 @@ pub(crate) struct Raw(Mutex<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// Requests without an answer yet, and whether rmcp sees the answer.
-    open: HashMap<i64, bool>,
+    /// Requests without an answer yet, and what rmcp sees of the answer.
+    open: HashMap<i64, Seen>,
     answers: HashMap<i64, Value>,
     /// Parameters of the server's own requests, by their ids as JSON.
     questions: HashMap<String, Value>,
@@ -37,16 +37,29 @@ struct Inner {
     remarks: VecDeque<LogMessage>,
 }
 
+/// What rmcp sees of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// All of it.
+    Whole,
+    /// That there is one.
+    StandIn,
+    /// All of it, where it says which revisions the server speaks. Servers of older revisions that answer whatever they don't
+    /// know with an empty result know nothing of that: rmcp sees an error, and begins anew with `initialize`.
+    Probe,
+}
+
 impl Raw {
     /// Takes note of a message on its way to the server.
     pub(crate) fn sent(&self, message: &ClientJsonRpcMessage) {
         let ClientJsonRpcMessage::Request(request) = message else { return };
         let Some(id) = number(&request.id) else { return };
-        let is_rmcps = match &request.request {
-            ClientRequest::CustomRequest(custom) => custom.method == "tools/list",
-            _ => true,
+        let seen = match &request.request {
+            ClientRequest::CustomRequest(custom) if custom.method != "tools/list" => Seen::StandIn,
+            ClientRequest::DiscoverRequest(_) => Seen::Probe,
+            _ => Seen::Whole,
         };
-        self.inner().open.insert(id, is_rmcps);
+        self.inner().open.insert(id, seen);
     }
 
     /// Takes a message from the server; returns what rmcp is to see of it, and nothing where that is nothing.
@@ -86,16 +99,24 @@ impl Raw {
     /// Keeps an answer, if it is one to an open request.
     fn keep(&self, id: Option<i64>, message: &mut Value) -> bool {
         let mut inner = self.inner();
-        let Some((id, is_rmcps)) = id.and_then(|id| inner.open.remove_entry(&id)) else {
+        let Some((id, seen)) = id.and_then(|id| inner.open.remove_entry(&id)) else {
             // An error without an id is about no request in particular.
             return message.get("error").is_some() && message.get("id").is_none_or(Value::is_null);
         };
         message["id"] = id.into();
-        if let Some(result) = message.get_mut("result") {
-            let answer =
-                if is_rmcps { result.clone() } else { std::mem::replace(result, json!({"kept": id})) };
-            inner.answers.insert(id, answer);
+        let Some(result) = message.get_mut("result") else { return true };
+        if seen == Seen::Probe && serde_json::from_value::<DiscoverResult>(result.clone()).is_err() {
+            let error =
+                rmcp::ErrorData::internal_error("its answer to `server/discover` names no revisions", None);
+            *message = json!({"jsonrpc": "2.0", "id": id, "error": error});
+            return true;
         }
+        let answer = if seen == Seen::StandIn {
+            std::mem::replace(result, json!({"kept": id}))
+        } else {
+            result.clone()
+        };
+        inner.answers.insert(id, answer);
         true
     }
 
@@ -224,6 +245,20 @@ mod tests {
         };
         assert!(matches!(seen.result, rmcp::model::ServerResult::ListToolsResult(_)));
         assert_eq!(raw.take(&RequestId::Number(1)), Some(tools));
+    }
+
+    #[test]
+    fn empty_answer_to_the_probe_is_an_error_to_rmcp() {
+        let raw = Raw::default();
+        let request = rmcp::model::DiscoverRequest::default();
+        raw.sent(&ClientJsonRpcMessage::request(
+            ClientRequest::DiscoverRequest(request),
+            RequestId::Number(0),
+        ));
+        let seen = raw.received(answer(0.into(), json!({})));
+        assert!(
+            matches!(seen, Some(ServerJsonRpcMessage::Error(error)) if error.id == Some(RequestId::Number(0)))
+        );
     }
 
     #[test]

@@ -12,7 +12,10 @@ use tokio::{
     sync::OnceCell,
 };
 
-use crate::{Caller, Client, Connection, Fault, Limits, ServerConfig, ServerError, connection};
+use crate::{
+    Caller, Client, Connection, Fault, Limits, Login, ServerConfig, ServerError, Tokens, Transport, auth,
+    connection,
+};
 
 /// How often whoever waits is asked whether they still want to.
 const TICK: Duration = Duration::from_millis(50);
@@ -24,6 +27,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub struct Servers {
     runtime: Runtime,
     client: Arc<Client>,
+    tokens: Option<Arc<Tokens>>,
     entries: BTreeMap<String, Entry>,
 }
 
@@ -42,7 +46,36 @@ impl Servers {
             let name = config.name.clone();
             (name, Entry { config: Arc::new(config), connection: Arc::default() })
         };
-        Ok(Self { runtime, client: Arc::new(client), entries: configs.into_iter().map(entry).collect() })
+        let entries = configs.into_iter().map(entry).collect();
+        Ok(Self { runtime, client: Arc::new(client), tokens: None, entries })
+    }
+
+    /// Has requests carry what logins gave, and keeps there what logins give.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = Some(Arc::new(tokens));
+        self
+    }
+
+    /// Has someone log in at a server that is reached by HTTP, which is not started for that.
+    ///
+    /// The caller is asked to visit a page, as [`crate::Elicitation::Url`]; whoever accepts has gone there, or will. This then
+    /// waits until the page leads back to this machine, and keeps what that gives ([`Self::with_tokens`]). Servers that are
+    /// connected to later use it by themselves.
+    pub fn log_in(&self, name: &str, login: &Login, caller: &dyn Caller) -> Result<(), ServerError> {
+        let config = self.config(name).ok_or_else(|| ServerError::new(name, Fault::Unknown))?;
+        let result = match (&config.transport, &self.tokens) {
+            (Transport::Http(endpoint), Some(tokens)) => {
+                auth::log_in(&self.runtime, endpoint, tokens, login, caller)
+            }
+            (Transport::Http(_), None) => {
+                Err(Fault::Login("there is no place to keep its tokens".to_owned()))
+            }
+            (Transport::Stdio(_), _) => {
+                Err(Fault::Login("only servers that are reached by HTTP have one".to_owned()))
+            }
+        };
+        result.map_err(|fault| ServerError::new(name, fault))
     }
 
     /// Returns the names of the servers, in order.
@@ -86,9 +119,11 @@ impl Servers {
         let (sender, ready) = mpsc::channel();
         let (config, client, cell) =
             (Arc::clone(&entry.config), Arc::clone(&self.client), Arc::clone(&entry.connection));
+        let tokens = self.tokens.clone();
         self.runtime.spawn(async move {
-            let connect =
-                || async { connection::connect(&config, &client, Limits::USUAL).await.map(Arc::new) };
+            let connect = || async {
+                connection::connect(&config, &client, tokens.as_deref(), Limits::USUAL).await.map(Arc::new)
+            };
             let connection = cell.get_or_init(connect).await.clone();
             // Whoever only has it started does not wait.
             _ = sender.send(connection);

@@ -3,6 +3,7 @@
 //! All that servers send is theirs to choose: in tables it is on one line, shortened, with what can't be seen as its escape.
 
 mod listed;
+mod login;
 mod offered;
 mod read;
 
@@ -31,6 +32,8 @@ pub(crate) fn run(command: Mcp, context: &Context<'_>) -> Result<Code, Failure> 
         Mcp::Ls { server: Some(server) } => offered::tools(context, servers, &server),
         Mcp::Resources { servers: names } => listed::resources(context, &chosen(context, servers, &names)?),
         Mcp::Templates { servers: names } => listed::templates(context, &chosen(context, servers, &names)?),
+        Mcp::Login(wanted) => login::log_in(context, servers, wanted),
+        Mcp::Logout { server } => login::log_out(context, servers, &server),
         Mcp::Read { server, uri, watch: false } => read::once(context, servers, &server, &uri),
         Mcp::Read { server, uri, watch: true } => read::each_change(context, servers, &server, &uri),
     }

@@ -115,7 +115,7 @@ fn hint(error: &ServerError) -> Option<String> {
         Fault::Unsupported("subscriptions") => once,
         Fault::Refused { method, .. } if method.contains("subscri") => once,
         Fault::Unsupported(_) => "`jp mcp ls` says what it has.".to_owned(),
-        Fault::Status(status) => of_status(status, &key)?,
+        Fault::Status(status) => of_status(status, &error.server, &key)?,
         Fault::Unreachable(_) => format!("check {}, and that the server runs.", key("url")),
         Fault::MessageTooLong(_) | Fault::TooLong { .. } | Fault::TooMany { .. } => {
             "jp takes no more than that of any server; this one has to send less at once.".to_owned()
@@ -124,18 +124,21 @@ fn hint(error: &ServerError) -> Option<String> {
             "that is a mistake of the server; those who maintain it can mend it.".to_owned()
         }
         Fault::NoCommonRevision(_) => "a newer version of the server, or of jp, may.".to_owned(),
+        Fault::Login(_) => format!("`jp mcp login {}` logs in anew.", error.server),
         Fault::UrlRequired(_) => "it says which when it is asked at a terminal.".to_owned(),
         Fault::Ended(_) | Fault::Refused { .. } | Fault::Interrupted => return None,
     })
 }
 
-fn of_status(status: &HttpStatus, key: &dyn Fn(&str) -> String) -> Option<String> {
+fn of_status(status: &HttpStatus, server: &str, key: &dyn Fn(&str) -> String) -> Option<String> {
     let (url, token) = (key("url"), key("token_env"));
     Some(match status.status {
         401 => format!(
-            "{token} names the variable that holds its token; where it is set, the token is not valid."
+            "`jp mcp login {server}` logs in there; where a token was given to you, {token} names the variable that holds it."
         ),
-        403 => format!("the token that {token} names is not allowed that."),
+        403 => format!(
+            "who asks is not allowed that: log in with more rights, `jp mcp login {server}`, or mend the token of {token}."
+        ),
         404 => format!("check {url}: it is the whole endpoint, which often ends in /mcp."),
         405 => format!("check {url}; jp does not speak the older transport, HTTP with SSE."),
         300..=399 => match status.location.as_deref().filter(|location| location.starts_with("http")) {
@@ -215,9 +218,9 @@ mod tests {
         the MCP server `notes`: it answered `resources/read` with the error -32002: no\nnote
         hint: `jp mcp resources notes` lists what it has, `jp mcp templates notes` what it can be asked for.
         the MCP server `notes`: it answered with the status 401 Unauthorized
-        hint: providers.mcp.notes.token_env names the variable that holds its token; where it is set, the token is not valid.
+        hint: `jp mcp login notes` logs in there; where a token was given to you, providers.mcp.notes.token_env names the variable that holds it.
         the MCP server `notes`: it answered with the status 403 Forbidden
-        hint: the token that providers.mcp.notes.token_env names is not allowed that.
+        hint: who asks is not allowed that: log in with more rights, `jp mcp login notes`, or mend the token of providers.mcp.notes.token_env.
         the MCP server `notes`: it answered with the status 404 Not Found
         hint: check providers.mcp.notes.url: it is the whole endpoint, which often ends in /mcp.
         the MCP server `notes`: it answered with the status 307 Temporary Redirect, a redirect to https://…@other.example/mcp, which is not followed

@@ -1,0 +1,89 @@
+//! `jp mcp login` and `logout`.
+
+use std::{
+    env,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use jp_mcp::{Caller, Elicitation, Elicited, KnownClient, Login, Transport};
+
+use crate::{
+    args::McpLogin,
+    error::{Code, Failure},
+    output::Output,
+    servers::{Servers, advice},
+    workspace::Context,
+};
+
+/// How long the person may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The person, who visits the page that they are shown.
+struct Visitor<'a> {
+    output: &'a Output,
+    cancelled: &'a AtomicBool,
+}
+
+impl Caller for Visitor<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    fn asked(&self, elicitation: &Elicitation) -> Elicited {
+        let Elicitation::Url { url, .. } = elicitation else { return Elicited::Decline };
+        // It is what the person came for: said whatever `-q` says.
+        self.output.tell(
+            crate::output::Tone::Strong,
+            "Open this page in a browser on this machine, and agree there:",
+        );
+        self.output.tell(crate::output::Tone::Plain, url);
+        self.output.status("Waiting for the page to lead back; Ctrl-C gives it up.");
+        Elicited::Accept(None)
+    }
+}
+
+/// Logs in.
+pub(super) fn log_in(context: &Context<'_>, servers: &Servers, login: McpLogin) -> Result<Code, Failure> {
+    let name = &login.server;
+    servers.check(name)?;
+    if !servers.agreed(context, name)? {
+        return Err(Failure::new(format!(
+            "the MCP server `{name}` is not asked: the workspace configures it"
+        )));
+    }
+    let secret = login.client_secret_env.as_ref().map(|variable| secret(variable)).transpose()?;
+    let wanted = Login {
+        client: login.client_id.map(|id| KnownClient { id, secret }),
+        metadata_url: None,
+        challenge: None,
+        port: login.port,
+        timeout: PATIENCE,
+    };
+    let visitor = Visitor { output: context.output, cancelled: context.interrupt().flag() };
+    servers.servers.log_in(name, &wanted, &visitor).map_err(advice::failure)?;
+    context.output.status(&format!("Logged in at `{name}`; `jp mcp ls {name}` shows what it has for you."));
+    Ok(Code::Done)
+}
+
+fn secret(variable: &str) -> Result<String, Failure> {
+    let secret = env::var(variable).ok().filter(|secret| !secret.is_empty());
+    secret.ok_or_else(|| {
+        Failure::usage(format!("--client-secret-env names the variable {variable}, which is not set"))
+    })
+}
+
+/// Forgets what a login gave.
+pub(super) fn log_out(context: &Context<'_>, servers: &Servers, name: &str) -> Result<Code, Failure> {
+    servers.check(name)?;
+    let Some(Transport::Http(endpoint)) = servers.servers.config(name).map(|config| &config.transport) else {
+        return Err(Failure::new(format!("the MCP server `{name}` is a program: nobody logs in there")));
+    };
+    let was_there = servers
+        .tokens
+        .forget(&endpoint.url)
+        .map_err(|error| Failure::new(format!("failed to forget the login at `{name}`: {error}")))?;
+    let told = if was_there { "Logged out of" } else { "Nobody was logged in at" };
+    context.output.status(&format!("{told} `{name}`."));
+    Ok(Code::Done)
+}

@@ -1,0 +1,213 @@
+//! What passes between jp and an authorization server, by rmcp's rules.
+
+use std::{
+    error::Error as _,
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use rmcp::transport::auth::{
+    AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationMetadata, CredentialStore,
+    InMemoryCredentialStore, OAuthClientConfig, StoredCredentials, WWWAuthenticateParams,
+};
+use serde_json::json;
+use url::Url;
+
+use super::{KnownClient, Login, is_safe, near, tokens::Kept};
+use crate::{Fault, config::is_loopback, http, raw::quoted};
+
+/// How much is told of what an authorization server says.
+const MAX_REASON: usize = 500;
+
+/// A login whose page is to be visited.
+pub(super) struct Begun {
+    url: Url,
+    manager: AuthorizationManager,
+    credentials: InMemoryCredentialStore,
+    client: OAuthClientConfig,
+    page: Url,
+}
+
+impl Begun {
+    pub(super) async fn new(
+        url: &Url,
+        login: &Login,
+        before: Option<&Kept>,
+        redirect: &str,
+    ) -> Result<Self, Fault> {
+        let mut found = Found::discover(url, login.challenge.as_deref()).await?;
+        let scopes = found.scopes(login, before).await;
+        let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
+        let client = found.client(login, redirect, &scopes).await?;
+        let Found { mut manager, credentials, .. } = found;
+        manager.configure_client(client.clone()).map_err(failed)?;
+        let page = manager.get_authorization_url(&scopes).await.map_err(failed)?;
+        let page = Url::parse(&page).map_err(|error| Fault::Login(format!("its page is no URL: {error}")))?;
+        Ok(Self { url: url.clone(), manager, credentials, client, page })
+    }
+
+    /// Returns the page.
+    pub(super) fn page(&self) -> &Url {
+        &self.page
+    }
+
+    /// Returns what the page must hand back.
+    pub(super) fn state(&self) -> Result<String, Fault> {
+        let state = self.page.query_pairs().find(|(name, _)| name == "state");
+        state
+            .map(|(_, state)| state.into_owned())
+            .ok_or_else(|| Fault::Login("its page has no state".to_owned()))
+    }
+
+    /// Trades what the page handed back for tokens.
+    pub(super) async fn finish(self, back: &Url) -> Result<Kept, Fault> {
+        let callback = AuthorizationCallback::from_redirect_url(back.as_str()).map_err(failed)?;
+        let (code, state, issuer) = (&callback.code, &callback.csrf_token, callback.issuer.as_deref());
+        self.manager.exchange_code_for_token_with_issuer(code, state, issuer).await.map_err(failed)?;
+        kept(self.url, &self.credentials, self.client).await
+    }
+}
+
+/// Where to log in at an endpoint.
+struct Found {
+    url: Url,
+    manager: AuthorizationManager,
+    /// What the manager writes to.
+    credentials: InMemoryCredentialStore,
+    metadata: AuthorizationMetadata,
+}
+
+impl Found {
+    /// Finds out where; without a challenge the endpoint is asked for one.
+    async fn discover(url: &Url, challenge: Option<&str>) -> Result<Self, Fault> {
+        http::provide_cryptography();
+        let manager = if is_loopback(url) {
+            let client = Arc::new(near::client().map_err(failed)?);
+            AuthorizationManager::new_with_oauth_http_client(url.clone(), client).await
+        } else {
+            // Where a server of the network leads to, nothing on this machine or near it is.
+            AuthorizationManager::new(url.clone()).await
+        };
+        let mut manager = manager.map_err(failed)?;
+        let credentials = InMemoryCredentialStore::new();
+        manager.set_credential_store(credentials.clone());
+        let metadata = manager.resolve_metadata_from_challenge(challenge).await.map_err(failed)?.metadata;
+        let (page, token) = (&metadata.authorization_endpoint, &metadata.token_endpoint);
+        let is_unsafe = |endpoint: &&String| !Url::parse(endpoint).is_ok_and(|endpoint| is_safe(&endpoint));
+        if let Some(endpoint) =
+            [page, token].into_iter().chain(&metadata.registration_endpoint).find(is_unsafe)
+        {
+            let endpoint = quoted(endpoint);
+            return Err(Fault::Login(format!(
+                "its authorization server is not reached by https: {endpoint}"
+            )));
+        }
+        manager.set_metadata(metadata.clone());
+        Ok(Self { url: url.clone(), manager, credentials, metadata })
+    }
+
+    /// Returns what is asked for: what the server wants now and, where that is more than was granted, what was granted too.
+    async fn scopes(&self, login: &Login, before: Option<&Kept>) -> Vec<String> {
+        let challenge =
+            login.challenge.as_deref().map(|challenge| WWWAuthenticateParams::parse(challenge, &self.url));
+        let is_too_little = challenge.is_some_and(|challenge| challenge.is_insufficient_scope());
+        let before = before.filter(|before| is_too_little && before.issuer == self.metadata.issuer);
+        let mut scopes = before.map(|before| before.scopes.clone()).unwrap_or_default();
+        for scope in self.manager.select_initial_scopes(&[]).await {
+            if !scopes.contains(&scope) {
+                scopes.push(scope);
+            }
+        }
+        scopes
+    }
+
+    /// Returns what the authorization server knows jp by: what was agreed on, jp's own document, or what a registration gives.
+    async fn client(
+        &mut self,
+        login: &Login,
+        redirect: &str,
+        scopes: &[&str],
+    ) -> Result<OAuthClientConfig, Fault> {
+        if let Some(KnownClient { id, secret }) = &login.client {
+            return Ok(client(id, secret.as_deref(), redirect));
+        }
+        let supported = self.metadata.additional_fields.get("client_id_metadata_document_supported");
+        match &login.metadata_url {
+            Some(document) if supported == Some(&true.into()) => {
+                Ok(client(document.as_str(), None, redirect))
+            }
+            _ => self.manager.register_client("jp", redirect, scopes).await.map_err(failed),
+        }
+    }
+}
+
+fn client(id: &str, secret: Option<&str>, redirect: &str) -> OAuthClientConfig {
+    let client = OAuthClientConfig::new(id, redirect);
+    match secret {
+        Some(secret) => client.with_client_secret(secret),
+        None => client,
+    }
+}
+
+/// Renews tokens; none where their issuer is no longer who speaks for the server.
+pub(super) async fn renewed(old: &Kept) -> Result<Kept, Fault> {
+    let Found { mut manager, credentials, metadata, .. } = Found::discover(&old.url, None).await?;
+    if metadata.issuer != old.issuer {
+        return Err(Fault::Login("the server has another authorization server now".to_owned()));
+    }
+    // No redirect is made.
+    let client = client(&old.client_id, old.client_secret.as_deref(), "http://127.0.0.1/");
+    manager.configure_client(client.clone()).map_err(failed)?;
+    let response =
+        json!({"access_token": old.access_token, "token_type": "bearer", "refresh_token": old.refresh_token});
+    let response = serde_json::from_value(response)
+        .map_err(|_| Fault::Login("what is kept of it is damaged".to_owned()))?;
+    let stored = StoredCredentials::new(old.client_id.clone(), Some(response), old.scopes.clone(), None);
+    credentials.save(stored).await.map_err(failed)?;
+    manager.refresh_token().await.map_err(failed)?;
+    kept(old.url.clone(), &credentials, client).await
+}
+
+/// Returns what is kept of what an authorization server gave.
+async fn kept(
+    url: Url,
+    credentials: &InMemoryCredentialStore,
+    client: OAuthClientConfig,
+) -> Result<Kept, Fault> {
+    let missing = || Fault::Login("its authorization server gave no token".to_owned());
+    let stored = credentials.load().await.map_err(failed)?.ok_or_else(missing)?;
+    // Its getters come from a crate that jp does not know.
+    let response = json!(stored.token_response);
+    let text = |key: &str| response[key].as_str().map(str::to_owned);
+    Ok(Kept {
+        url,
+        issuer: stored.issuer,
+        client_id: client.client_id,
+        client_secret: client.client_secret,
+        access_token: text("access_token").ok_or_else(missing)?,
+        refresh_token: text("refresh_token"),
+        expires_at: response["expires_in"].as_u64().map(|seconds| now().saturating_add(seconds)),
+        scopes: stored.granted_scopes,
+    })
+}
+
+/// Returns the seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Says why a login failed.
+fn failed(error: AuthError) -> Fault {
+    let mut reason = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        reason.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    reason.retain(|letter| !letter.is_control());
+    if let Some((end, _)) = reason.char_indices().nth(MAX_REASON) {
+        reason.truncate(end);
+        reason.push('…');
+    }
+    Fault::Login(reason)
+}

@@ -1,0 +1,57 @@
+//! Requests of a login to this machine, which are no business of a proxy.
+
+use std::time::Duration;
+
+use reqwest::redirect;
+use rmcp::transport::auth::{
+    AuthError, OAuthHttpClient, OAuthHttpClientError, OAuthHttpClientFuture, OAuthHttpRequest,
+    default_oauth_http_client,
+};
+use url::Url;
+
+use crate::config::is_loopback;
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of an answer is taken.
+const MAX_BYTES: usize = 1_000_000;
+
+/// Sends what is for this machine by itself, and leaves the rest to rmcp.
+struct Near<Other> {
+    client: reqwest::Client,
+    other: Other,
+}
+
+/// Returns what sends the requests of a login at a server on this machine.
+pub(super) fn client() -> Result<impl OAuthHttpClient, AuthError> {
+    let builder = reqwest::Client::builder().no_proxy().redirect(redirect::Policy::none()).timeout(TIMEOUT);
+    Ok(Near { client: builder.build()?, other: default_oauth_http_client()? })
+}
+
+impl<Other: OAuthHttpClient> OAuthHttpClient for Near<Other> {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        match Url::parse(&request.request.uri().to_string()) {
+            Ok(url) if is_loopback(&url) => Box::pin(self.send(request.request)),
+            _ => self.other.execute(request),
+        }
+    }
+}
+
+impl<Other> Near<Other> {
+    async fn send(
+        &self,
+        request: http::Request<Vec<u8>>,
+    ) -> Result<http::Response<Vec<u8>>, OAuthHttpClientError> {
+        let mut response = self.client.execute(reqwest::Request::try_from(request)?).await?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            body.extend_from_slice(&chunk);
+            if body.len() > MAX_BYTES {
+                return Err(format!("the answer is longer than {MAX_BYTES} bytes").into());
+            }
+        }
+        let mut answer = http::Response::new(body);
+        *answer.status_mut() = response.status();
+        *answer.headers_mut() = response.headers().clone();
+        Ok(answer)
+    }
+}

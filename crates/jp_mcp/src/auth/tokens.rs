@@ -1,0 +1,181 @@
+//! What logins gave, in files that only the person can read.
+
+use std::{
+    fmt,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, Write as _},
+    path::PathBuf,
+};
+
+use jp_resource::Checksum;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// What logins gave, in a directory: a file for each endpoint.
+///
+/// A file belongs to the URL of an endpoint, whatever configurations call it: a token never goes anywhere else.
+#[derive(Debug, Clone)]
+pub struct Tokens {
+    directory: PathBuf,
+}
+
+/// What one login gave.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// The endpoint.
+    pub(super) url: Url,
+    /// Who gave it.
+    pub(super) issuer: Option<String>,
+    pub(super) client_id: String,
+    pub(super) client_secret: Option<String>,
+    pub(super) access_token: String,
+    pub(super) refresh_token: Option<String>,
+    /// When the access token runs out, in seconds since 1970.
+    pub(super) expires_at: Option<u64>,
+    /// What was granted.
+    pub(super) scopes: Vec<String>,
+}
+
+impl fmt::Debug for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Kept").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Tokens {
+    /// Keeps tokens in a directory, which is made once there is something to keep. It belongs outside of every workspace.
+    #[must_use]
+    pub fn new(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
+    /// Forgets what is kept for an endpoint; returns whether there was something.
+    pub fn forget(&self, url: &Url) -> io::Result<bool> {
+        match fs::remove_file(self.path(url, "json")) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn load(&self, url: &Url) -> io::Result<Option<Kept>> {
+        let text = match fs::read(self.path(url, "json")) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        // What the parser quotes may be a token.
+        let kept: Kept = serde_json::from_slice(&text)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "the file is damaged; log in again"))?;
+        Ok((kept.url == *url).then_some(kept))
+    }
+
+    /// Keeps other processes from renewing what is kept for an endpoint, until the file is closed.
+    pub(super) fn lock(&self, url: &Url) -> io::Result<File> {
+        directory().create(&self.directory)?;
+        let file = private().create(true).truncate(false).open(self.path(url, "lock"))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// Keeps what a login gave; whoever calls this holds the lock.
+    pub(super) fn save(&self, kept: &Kept) -> io::Result<()> {
+        directory().create(&self.directory)?;
+        let new = self.path(&kept.url, "new");
+        // Left over where a process was ended.
+        if let Err(error) = fs::remove_file(&new)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let mut file = private().create_new(true).open(&new)?;
+        file.write_all(&serde_json::to_vec(kept)?)?;
+        file.sync_all()?;
+        fs::rename(&new, self.path(&kept.url, "json"))
+    }
+
+    fn path(&self, url: &Url, extension: &str) -> PathBuf {
+        self.directory.join(format!("{}.{extension}", Checksum::of(url.as_str().as_bytes())))
+    }
+}
+
+fn directory() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+}
+
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(url: &str) -> Kept {
+        Kept {
+            url: Url::parse(url).unwrap(),
+            issuer: None,
+            client_id: "jp".to_owned(),
+            client_secret: Some("hush-1".to_owned()),
+            access_token: "hush-2".to_owned(),
+            refresh_token: Some("hush-3".to_owned()),
+            expires_at: Some(1),
+            scopes: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn tokens_are_kept_by_endpoint_until_they_are_forgotten() {
+        let directory = tempfile::tempdir().unwrap();
+        let tokens = Tokens::new(directory.path().join("a/b"));
+        let (one, other) = (kept("https://example.com/mcp"), kept("https://example.com/other"));
+        assert!(tokens.load(&one.url).unwrap().is_none());
+        tokens.save(&one).unwrap();
+        tokens.save(&one).unwrap();
+        assert_eq!(tokens.load(&one.url).unwrap().unwrap().access_token, "hush-2");
+        assert!(tokens.load(&other.url).unwrap().is_none());
+        assert!(tokens.forget(&one.url).unwrap());
+        assert!(!tokens.forget(&one.url).unwrap());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nobody_else_reads_the_files() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let tokens = Tokens::new(directory.path().join("a"));
+        let kept = kept("https://example.com/mcp");
+        let _lock = tokens.lock(&kept.url).unwrap();
+        tokens.save(&kept).unwrap();
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(directory.path().join("a")), 0o700);
+        let files: Vec<_> = fs::read_dir(directory.path().join("a"))
+            .unwrap()
+            .map(|file| mode(file.unwrap().path()))
+            .collect();
+        assert_eq!(files, [0o600, 0o600]);
+    }
+
+    #[test]
+    fn damaged_file_is_an_error_without_what_is_in_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let tokens = Tokens::new(directory.path().to_owned());
+        let url = Url::parse("https://example.com/mcp").unwrap();
+        fs::write(tokens.path(&url, "json"), r#"{"url": "hush"}"#).unwrap();
+        assert_eq!(tokens.load(&url).unwrap_err().to_string(), "the file is damaged; log in again");
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let shown = format!("{:?}", kept("https://example.com/mcp"));
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+}
