@@ -118,11 +118,12 @@ impl<'a> Context<'a> {
 impl Context<'_> {
     /// Fails once the person has interrupted, or nobody waits any more.
     pub(crate) fn check_cancelled(&self) -> Result<(), AttachError> {
-        let is_set = |flag: &&AtomicBool| flag.load(Ordering::Relaxed);
-        match self.cancelled.into_iter().chain(self.failed).find(is_set) {
-            Some(_) => Err(AttachError::Interrupted),
-            None => Ok(()),
-        }
+        if self.is_cancelled() { Err(AttachError::Interrupted) } else { Ok(()) }
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        let is_set = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        self.cancelled.into_iter().chain(self.failed).any(is_set)
     }
 }
 

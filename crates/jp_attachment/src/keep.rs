@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use jp_resource::{BlobRef, Resource, ResourceContent};
+use jp_resource::{BlobRef, Checksum, Resource, ResourceContent};
 
 use crate::{AttachError, Context, Declared, Delivered, Notice, Resolved, Secrets, Source, secret};
 
@@ -62,9 +62,13 @@ impl Context<'_> {
 
 /// Returns what is stored of a resource beside its content.
 fn text_beside(resource: &Resource) -> String {
-    let Resource { uri, name, title, description, .. } = resource;
+    let Resource { uri, name, title, description, meta, .. } = resource;
     let others = [name, title, description].into_iter().filter_map(Option::as_deref);
-    std::iter::once(uri.as_str()).chain(others).collect::<Vec<_>>().join("\n")
+    let mut text = std::iter::once(uri.as_str()).chain(others).collect::<Vec<_>>().join("\n");
+    for (key, value) in meta.iter().flatten() {
+        text += &format!("\n{key}: {value}");
+    }
+    text
 }
 
 /// Puts together what each declaration gave; fails with the first error that is not tolerated.
@@ -87,7 +91,7 @@ pub(crate) fn assemble(
         };
         let mut delivered = Vec::with_capacity(resources.len());
         for Kept { resource, notices } in resources {
-            let identity = (origin(&declared.source), resource.uri.clone());
+            let identity = (origin(&declared.source, &resource), resource.uri.clone());
             let place = *indexes.entry(identity).or_insert(resolved.resources.len());
             delivered.push((place, resource.uri.clone()));
             if place == resolved.resources.len() {
@@ -125,10 +129,11 @@ fn without_secret(name: &str) -> String {
     }
 }
 
-/// Returns what a URI belongs to besides its scheme: two MCP servers may use the same one.
-fn origin(source: &Source) -> Option<&str> {
+/// Returns what a URI belongs to besides its scheme: two MCP servers may use the same one, and so may the contents of one
+/// resource.
+fn origin<'s>(source: &'s Source, resource: &Resource<BlobRef>) -> Option<(&'s str, Checksum)> {
     match source {
-        Source::Mcp(mcp) => Some(&mcp.server),
+        Source::Mcp(mcp) => Some((&mcp.server, resource.content.checksum)),
         _ => None,
     }
 }

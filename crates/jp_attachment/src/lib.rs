@@ -97,7 +97,7 @@ pub use file::{FileHandler, IgnoreRules, is_never_entered};
 pub use glob::Glob;
 pub use handler::{Context, Handler, Limits, Secrets, Unavailable};
 pub use http::{Credentials, HttpError, HttpHandler, HttpUrl, redacted};
-pub use mcp::{McpError, McpHandler, McpUri, ReadMcp};
+pub use mcp::{McpContents, McpError, McpHandler, McpUri, ReadMcp, mcp_ttl};
 pub use place::{ExternalKey, Place, canonical_path};
 pub use progress::{Counts, Progress};
 pub use resolve::resolve;

@@ -1,17 +1,39 @@
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, time::Duration};
 
 use jp_resource::Resource;
 
-use crate::{AttachError, Context, Declared, Handler, Resolved, Scheme, Source, keep, parallel};
+use crate::{AttachError, Context, Declared, Handler, Notice, Resolved, Scheme, Source, keep, parallel};
+
+/// The prefix of what jp notes in a resource's `_meta`, which no server does.
+const OWN: &str = "computer.jp/";
+/// How many milliseconds the server takes a resource for current.
+const TTL: &str = "computer.jp/ttlMs";
 
 /// Reads resources of MCP servers; whoever has the connections implements it.
 ///
-/// Called from several threads. How long a request may take is the implementation's to limit, and so is
-/// that it ends when the person interrupts.
+/// Called from several threads. How long a request may take is the implementation's to limit.
 pub trait ReadMcp: Sync {
-    /// Returns the contents that the resource `uri` of the server has (MCP 2026-07-28, `resources/read`),
-    /// with name, title and MIME type as far as the server tells them, and URIs byte for byte.
-    fn read(&self, server: &str, uri: &str) -> Result<Vec<Resource>, Box<dyn Error + Send + Sync>>;
+    /// Returns what the resource `uri` of the server holds (MCP 2026-07-28, `resources/read`), with name, title and
+    /// MIME type as far as the server tells them, and URIs byte for byte. Waits no longer once `is_cancelled`.
+    fn read(&self, server: &str, uri: &str, is_cancelled: &dyn Fn() -> bool)
+    -> Result<McpContents, McpError>;
+}
+
+/// What a resource of an MCP server holds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct McpContents {
+    /// Its contents, in the server's order.
+    pub contents: Vec<Resource>,
+    /// How long the server takes them for current, where it says so (`ttlMs`).
+    pub ttl: Option<Duration>,
+    /// What of it was passed over, and why.
+    pub warnings: Vec<String>,
+}
+
+/// Returns how long the MCP server that gave a resource took it for current, counted from when it was read.
+#[must_use]
+pub fn mcp_ttl<C, T>(resource: &Resource<C, T>) -> Option<Duration> {
+    resource.meta.as_ref()?.get(TTL)?.as_u64().map(Duration::from_millis)
 }
 
 /// A resource of an MCP server, written `mcp+SERVER+URI`.
@@ -32,12 +54,21 @@ pub enum McpError {
     /// Nothing here can reach servers.
     #[error("no MCP servers are configured for this command")]
     NoClient,
+    /// The configuration has no such server.
+    #[error("it is not configured")]
+    Unknown {
+        /// The servers that it has.
+        known: Vec<String>,
+    },
+    /// The server has no such resource.
+    #[error("there is no such resource: {0}")]
+    NotFound(String),
     /// The server answered with no content.
     #[error("the server gave nothing for it")]
     Empty,
     /// The server can't be reached, or refused.
-    #[error("the server did not give it")]
-    Read(#[source] Box<dyn Error + Send + Sync>),
+    #[error(transparent)]
+    Read(Box<dyn Error + Send + Sync>),
 }
 
 /// Resolves `mcp+SERVER+URI` with what [`Context::mcp`] reads.
@@ -71,14 +102,33 @@ fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, A
     let failure = |source| AttachError::Mcp { input: declared.input.clone(), server: server.clone(), source };
     context.check_cancelled()?;
     let client = context.mcp.ok_or_else(|| failure(McpError::NoClient))?;
-    let resources = client.read(server, uri);
+    let read = client.read(server, uri, &|| context.is_cancelled());
     // What an interrupted request fails with says less.
     context.check_cancelled()?;
-    let resources = resources.map_err(|error| failure(McpError::Read(error)))?;
-    if resources.is_empty() {
+    let McpContents { contents, ttl, warnings } = read.map_err(failure)?;
+    if contents.is_empty() {
         return Err(failure(McpError::Empty));
     }
-    resources.into_iter().map(|resource| keep(declared, resource, context)).collect()
+    let mut kept = Vec::with_capacity(contents.len());
+    for resource in contents {
+        kept.push(keep(declared, noted(resource, ttl), context)?);
+    }
+    if let Some(first) = kept.first_mut() {
+        let passed_over = |reason| Notice::PassedOver { name: declared.input.clone(), reason };
+        first.notices.extend(warnings.into_iter().map(passed_over));
+    }
+    Ok(kept)
+}
+
+/// Notes how long a resource is current, in the place of whatever the server put there.
+fn noted(mut resource: Resource, ttl: Option<Duration>) -> Resource {
+    let mut meta = resource.meta.take().unwrap_or_default();
+    meta.retain(|key, _| !key.starts_with(OWN));
+    if let Some(ttl) = ttl {
+        meta.insert(TTL.to_owned(), u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).into());
+    }
+    resource.meta = (!meta.is_empty()).then_some(meta);
+    resource
 }
 
 fn keep(
@@ -144,18 +194,36 @@ mod tests {
     struct Servers;
 
     impl ReadMcp for Servers {
-        fn read(&self, server: &str, uri: &str) -> Result<Vec<Resource>, Box<dyn Error + Send + Sync>> {
+        fn read(&self, server: &str, uri: &str, _: &dyn Fn() -> bool) -> Result<McpContents, McpError> {
             let text = |text: &str| ResourceContent::Text(text.to_owned());
-            match (server, uri) {
-                ("a" | "b", "note:x") => Ok(vec![Resource::new(uri, text(server))]),
-                ("a", "git+https://h/p?q#f%20+") => Ok(vec![
+            let contents = match (server, uri) {
+                ("a" | "b", "note:x") => vec![Resource::new(uri, text(server))],
+                ("a", "git+https://h/p?q#f%20+") => vec![
                     Resource::new("git+https://h/p?q#1", text("one")).with_name("One"),
                     Resource::new("file:///etc/../x", text("two")),
-                ]),
-                ("a", "note:none") => Ok(Vec::new()),
-                _ => Err("resource not found".into()),
-            }
+                ],
+                ("a", "note:twice") => {
+                    vec![
+                        Resource::new(uri, text("one")),
+                        Resource::new(uri, ResourceContent::Blob(vec![0, 1])),
+                    ]
+                }
+                ("a", "note:current") => return Ok(current(uri)),
+                ("a", "note:none") => Vec::new(),
+                _ => return Err(McpError::NotFound("no note".to_owned())),
+            };
+            Ok(McpContents { contents, ..McpContents::default() })
         }
+    }
+
+    /// Is current for 5 s, whatever the server claims in jp's name.
+    fn current(uri: &str) -> McpContents {
+        let mut resource = Resource::new(uri, ResourceContent::Text("now".to_owned()));
+        let meta =
+            [(TTL, 9), ("computer.jp/x", 1), ("a.b/c", 2)].map(|(key, value)| (key.to_owned(), value.into()));
+        resource.meta = Some(meta.into_iter().collect());
+        let warnings = vec!["one content was".to_owned()];
+        McpContents { contents: vec![resource], ttl: Some(Duration::from_secs(5)), warnings }
     }
 
     fn place() -> Place {
@@ -205,10 +273,31 @@ mod tests {
     }
 
     #[test]
+    fn contents_that_share_a_uri_are_all_kept() {
+        let resolved = attach(&["mcp+a+note:twice", "mcp+A+note:x", "mcp+a+note:x"], |context| {
+            context.unavailable = Unavailable::Skip;
+        });
+        let resolved = resolved.unwrap();
+        assert_eq!(resolved.resources.len(), 3);
+        assert_eq!(resolved.delivered[0].resources, [0, 1]);
+    }
+
+    #[test]
+    fn only_the_ttl_of_the_answer_is_noted() {
+        let resolved = attach(&["mcp+a+note:current", "mcp+b+note:x"], |_| {}).unwrap();
+        assert_eq!(mcp_ttl(&resolved.resources[0]), Some(Duration::from_secs(5)));
+        let keys: Vec<_> = resolved.resources[0].meta.as_ref().unwrap().keys().cloned().collect();
+        assert_eq!(keys, ["a.b/c", TTL]);
+        assert_eq!(mcp_ttl(&resolved.resources[1]), None);
+        assert_eq!(resolved.resources[1].meta, None);
+        let said: Vec<_> = resolved.notices.iter().map(ToString::to_string).collect();
+        assert_eq!(said, [r#""mcp+a+note:current" is attached without a part of it: one content was"#]);
+    }
+
+    #[test]
     fn what_a_server_does_not_give_is_an_error_that_names_it() {
         let error = attach(&["mcp+c+note:x"], |_| {}).unwrap_err();
-        let refused =
-            r#"attach "mcp+c+note:x" of the MCP server "c": the server did not give it: resource not found"#;
+        let refused = r#"attach "mcp+c+note:x" of the MCP server "c": there is no such resource: no note"#;
         assert_eq!(message(&error), refused);
         let error = attach(&["mcp+a+note:none"], |_| {}).unwrap_err();
         assert!(message(&error).ends_with("the server gave nothing for it"), "{}", message(&error));

@@ -144,6 +144,13 @@ pub enum Notice {
         /// The page.
         name: String,
     },
+    /// A part of what an MCP server gave can't be read and was left out.
+    PassedOver {
+        /// What was asked for.
+        name: String,
+        /// What was left out, and why.
+        reason: String,
+    },
     /// Something can't be had and was left out, as [`Unavailable::Skip`](crate::Unavailable::Skip) says.
     Skipped(AttachError),
 }
@@ -204,6 +211,9 @@ impl fmt::Display for Notice {
                     f,
                     "{name:?} is too large or too malformed to be made Markdown; its HTML is attached as it is"
                 )
+            }
+            Self::PassedOver { name, reason } => {
+                write!(f, "{name:?} is attached without a part of it: {reason}")
             }
             Self::Skipped(error) => write!(f, "skipped: failed to {error}"),
         }

@@ -4,6 +4,7 @@
 //! is: the program with all that it gets, or the endpoint with all that is sent there.
 
 pub(crate) mod advice;
+pub(crate) mod reading;
 pub(crate) mod watched;
 
 use std::{
@@ -170,13 +171,17 @@ impl Servers {
 
     /// Returns the connection to a server that may be started, once it is ready.
     pub(crate) fn connect(&self, name: &str) -> Result<Arc<Connection>, Refusal> {
+        self.connect_for(name, &self.waiting())
+    }
+
+    fn connect_for(&self, name: &str, caller: &dyn Caller) -> Result<Arc<Connection>, Refusal> {
         if !self.may_start(name) {
             return Err(Refusal::NotAgreed(name.to_owned()));
         }
         if let Some(variable) = self.known.get(name).and_then(|known| known.missing.as_ref()) {
             return Err(Refusal::NoToken { server: name.to_owned(), variable: variable.clone() });
         }
-        Ok(self.servers.connect(name, &self.waiting())?)
+        Ok(self.servers.connect(name, caller)?)
     }
 
     /// Returns somebody to wait in the person's place, who asks for nothing.

@@ -74,7 +74,11 @@ fn table_url(table: &Map<String, Value>) -> Result<String, String> {
         return Ok(format!("file:{path}"));
     }
     let names: Vec<_> = path.split('/').map(encode).collect();
-    let mut url = format!("{scheme}://{}", names.join("/"));
+    let mut url = match scheme {
+        // SERVER+URI: a server's URI is as it is.
+        "mcp" => format!("mcp+{path}"),
+        scheme => format!("{scheme}://{}", names.join("/")),
+    };
     let parameters = table.get("params").and_then(Value::as_object).into_iter().flatten();
     let pairs = parameters.flat_map(|(key, value)| values(value).map(move |value| (key.as_str(), value)));
     for (index, (key, value)) in pairs.enumerate() {
@@ -133,6 +137,7 @@ mod tests {
             ),
             (json!({"type": "cmd", "path": "scripts/a b"}), "cmd://scripts/a%20b"),
             (json!({"type": "http", "path": "example.com/docs"}), "http://example.com/docs"),
+            (json!({"type": "mcp", "path": "docs+note:a b%7e/c?d"}), "mcp+docs+note:a b%7e/c?d"),
         ] {
             assert_eq!(Declaration::from_json(&table), Ok(Declaration::new(url)));
         }

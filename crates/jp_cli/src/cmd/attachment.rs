@@ -18,6 +18,7 @@ use super::query::{
     keeper::Keeper,
     locking,
     resolve::{Earlier, parse, resolve, stored_forms},
+    template::expanded_by_itself,
     trust::remember,
 };
 use crate::{
@@ -47,11 +48,11 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let batch = found.store.batch();
     let stamps = context.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(&config, &place, &keeper, false);
+    let resolving = resolving(context, &config, &place, &keeper, false)?;
     let is_outside = |declared: &Declared| {
         declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).names_snapshot())
     };
-    let declared = parse(context, paths, &place, resolving.unavailable).map_err(without_skipping)?;
+    let declared = parse(context, &config, paths, &place, resolving.unavailable).map_err(without_skipping)?;
     let has_credentials = |one: &&Declared| matches!(one.source, Source::Http { credentials: Some(_), .. });
     if let Some(declared) = declared.iter().find(has_credentials) {
         let input = &declared.input;
@@ -62,7 +63,7 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     }
     let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_outside);
     let nothing = Earlier { plan: Plan::default(), configured: &Configured::default(), is_new: false };
-    let attachments = resolve(context, nothing, outside, &resolving).map_err(without_skipping)?;
+    let attachments = resolve(context, &config, nothing, outside, &resolving).map_err(without_skipping)?;
     let mut added = stored_forms(&inside);
     remember(context, &inside, &place);
     added.extend(attachments.delivered.into_iter().map(|delivered| delivered.declaration));
@@ -93,6 +94,8 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
     let declared = resolution::effective(&conversation.stream, &configured(&config, &place)?.declarations);
     let mut removed = Vec::new();
     for path in paths {
+        let template = expanded_by_itself(path);
+        let path = template.as_ref().unwrap_or(path);
         let meant = jp_attachment::possible_declarations(path, &place);
         let is_meant = |declaration: &&Declaration| {
             let is_declared = |text: &str| meant.iter().any(|meant| meant == text);
@@ -261,9 +264,12 @@ pub(crate) fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Ve
     for (turn, resources, delivered) in deliveries(stream) {
         for delivered in delivered {
             let given = newest.entry(&delivered.declaration).or_default();
+            let mut counts: HashMap<&str, usize> = HashMap::new();
             for snapshot in delivered.resources.iter().filter_map(|index| resources.get(*index)) {
+                // Contents of one resource of an MCP server may share a URI; their order tells them apart.
+                let count = counts.entry(&snapshot.uri).and_modify(|count| *count += 1).or_default();
                 let place = *places
-                    .entry((&delivered.declaration, snapshot.uri.as_str()))
+                    .entry((&delivered.declaration, snapshot.uri.as_str(), *count))
                     .or_insert_with(|| given.len());
                 match given.get_mut(place) {
                     Some(known) => *known = (turn, snapshot),

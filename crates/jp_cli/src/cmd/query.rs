@@ -21,6 +21,7 @@ pub(crate) mod resolve;
 mod schema;
 mod stale;
 pub(crate) mod summary;
+pub(crate) mod template;
 mod tools;
 pub(crate) mod trust;
 mod watched;

@@ -238,7 +238,10 @@ impl Coverage {
         visible: &mut Visible<'_, '_, '_>,
     ) -> Result<Shorter, WhyFull> {
         let candidate = compared.candidate;
-        let newest = self.newest(&candidate.snapshot.uri, &candidate.server).ok_or(WhyFull::New)?;
+        let newest = self.newest(&candidate.snapshot.uri, &candidate.server);
+        // Contents of one resource of an MCP server may share a URI: none is a newer version of another.
+        let newest = newest.filter(|newest| newest.place.message != candidate.place.message);
+        let newest = newest.ok_or(WhyFull::New)?;
         let can_build = compared.policy.diffs && matches!(newest.stands, Stands::Lines);
         let piece = compared
             .near

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use jp_config::Resolved;
 use jp_conversation::{Declaration, Stream, resolution, resolution::Plan};
 use jp_resource::{BlobRef, Payload, ResourceContent, Snapshot};
 use jp_storage::{BlobError, Blobs};
@@ -41,7 +42,7 @@ pub(super) fn print(context: &Context<'_>, id: Option<&str>, wanted: &[String]) 
     let batch = scratch.blobs().batch();
     let stamps = context.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(&config, &place, &keeper, false);
+    let resolving = resolving(context, &config, &place, &keeper, false)?;
     let mut snapshots = Vec::new();
     let mut pending = Vec::new();
     for row in rows.into_iter().filter(is_wanted) {
@@ -50,7 +51,7 @@ pub(super) fn print(context: &Context<'_>, id: Option<&str>, wanted: &[String]) 
             None => pending.push(row.declaration.clone()),
         }
     }
-    snapshots.extend(read_now(context, pending, stream, &configured, &resolving)?);
+    snapshots.extend(read_now(context, &config, pending, stream, &configured, &resolving)?);
     batch.commit()?;
     let stores = [scratch.blobs().clone(), found.store.blobs().clone()];
     write(context, &snapshots, &stores)
@@ -75,6 +76,7 @@ impl<'a> Meant<'a> {
 
 fn read_now(
     context: &Context<'_>,
+    config: &Resolved,
     declarations: Vec<Declaration>,
     stream: &Stream,
     configured: &Configured,
@@ -90,7 +92,7 @@ fn read_now(
     excludes.retain(Declaration::is_exclude);
     let plan = Plan { resolve: declarations, excludes, ..Plan::default() };
     let earlier = Earlier { plan, configured, is_new: false };
-    Ok(resolve(context, earlier, Vec::new(), resolving)?.snapshots)
+    Ok(resolve(context, config, earlier, Vec::new(), resolving)?.snapshots)
 }
 
 fn write(context: &Context<'_>, snapshots: &[Snapshot], stores: &[Blobs]) -> Result<Code, Failure> {

@@ -1,15 +1,24 @@
 //! What to do about what can't be attached.
 
-use jp_attachment::{AttachError, BearError, CommandError, HttpError, McpError};
+use jp_attachment::{AttachError, BearError, CommandError, HttpError, McpError, Scheme};
 
 use crate::{
     error::{Code, Failure},
-    output::without_credentials,
+    output::{quoted, without_credentials},
+    servers::reading::last_words,
 };
 
 /// Writes a size that holds so many bytes as the configuration does.
 fn megabytes(bytes: u64) -> String {
     format!("{}MB", bytes / 1_000_000 + 1)
+}
+
+/// Says how to see what a server has that was named without anything to read from it.
+fn server_alone(input: &str) -> Option<String> {
+    let (Scheme::Mcp, rest) = Scheme::split(input)? else { return None };
+    let server = rest.strip_suffix('+').unwrap_or(rest);
+    let is_name = !server.is_empty() && !server.contains('+');
+    is_name.then(|| format!("`jp mcp resources {}` lists what it has.", quoted(server)))
 }
 
 /// Turns an error into what a person reads.
@@ -49,8 +58,18 @@ pub(super) fn failure(error: AttachError) -> Failure {
             vec![raise("timeout_secs", "600")]
         }
         AttachError::Mcp { source: McpError::NoClient, .. } => {
-            vec!["attach what the server has now as a file, or pipe it in with `--attach -`.".to_owned()]
+            vec![
+                "docs/mcp.md says how to configure one.".to_owned(),
+                "attach what the server has now as a file, or pipe it in with `--attach -`.".to_owned(),
+            ]
         }
+        AttachError::Mcp { source: McpError::Unknown { known }, .. } => {
+            vec![format!("there are: {}.", known.join(", "))]
+        }
+        AttachError::Mcp { server, source: McpError::NotFound(_), .. } => {
+            vec![format!("`jp mcp resources {server}` and `jp mcp templates {server}` list what it has.")]
+        }
+        AttachError::Malformed { input, .. } => server_alone(input).into_iter().collect(),
         AttachError::Bear {
             source: BearError::NotSupported | BearError::NoHome | BearError::NoDatabase(_),
             ..
@@ -61,7 +80,9 @@ pub(super) fn failure(error: AttachError) -> Failure {
     };
     let skip = error.is_unavailable().then(|| "--skip-unavailable goes on without it.".to_owned());
     let code = if matches!(error, AttachError::Secret { .. }) { Code::Refused } else { Code::Failed };
+    let words = last_words(&error).unwrap_or_default();
     let mut failure = Failure { code, ..Failure::from(error) };
+    failure.message.push_str(&words);
     failure.message = without_credentials(&failure.message);
     failure.hints.extend(advice.into_iter().chain(skip));
     failure

@@ -8,13 +8,13 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, ContentStore, Declared, ExternalKey, Limits, Place, Reach, Secrets, Unavailable,
+    AttachError, ContentStore, Declared, ExternalKey, Limits, Place, Reach, ReadMcp, Secrets, Unavailable,
     parse_configured, parse_stored,
 };
 use jp_config::{Layer, Refresh, Resolved};
 use jp_conversation::Declaration;
 
-use crate::{error::Failure, workspace::Context};
+use crate::{error::Failure, servers::reading, workspace::Context};
 
 /// What configuration files declare, and where it is on this machine.
 #[derive(Debug, Default)]
@@ -98,13 +98,15 @@ pub(crate) fn place(context: &Context<'_>, config: &Resolved) -> Result<Place, F
 
 /// Returns what resolving depends on.
 pub(crate) fn resolving<'a>(
+    context: &'a Context<'_>,
     config: &Resolved,
     place: &'a Place,
     store: &'a dyn ContentStore,
     skips_unavailable: bool,
-) -> jp_attachment::Context<'a> {
+) -> Result<jp_attachment::Context<'a>, Failure> {
     let unavailable = if skips_unavailable { Unavailable::Skip } else { Unavailable::Fail };
-    jp_attachment::Context { unavailable, ..Bounds::of(config).resolving(place, store) }
+    let mcp = reading::configured(context, config)?.map(|servers| &**servers as &dyn ReadMcp);
+    Ok(jp_attachment::Context { unavailable, mcp, ..Bounds::of(config).resolving(place, store) })
 }
 
 /// What the configuration bounds resolving by.

@@ -66,8 +66,8 @@ pub(super) fn prepare(
     let configured = configured(config, &place)?;
     let stamps = context.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
-    let resolving = resolving(config, &place, &keeper, query.skip_unavailable);
-    let explicit = parse(context, &query.attach, &place, resolving.unavailable)?;
+    let resolving = resolving(context, config, &place, &keeper, query.skip_unavailable)?;
+    let explicit = parse(context, config, &query.attach, &place, resolving.unavailable)?;
     let typed = stored_forms(&explicit);
     let declared = explicit.clone();
     let plan = plan(&target.stream(), &configured.declarations, &typed)
@@ -76,8 +76,9 @@ pub(super) fn prepare(
     let earlier: HashSet<Declaration> = earlier.cloned().collect();
     configured.refused.iter().for_each(|declaration| refused(context, declaration));
     let made = Earlier { plan, configured: &configured, is_new: target.conversation().is_none() };
-    let attachments = attach(context, made, explicit, &resolving, &stamps)?;
-    let stale = notifications(context, &target.stream(), &configured, &attachments, &resolving, &stamps)?;
+    let attachments = attach(context, config, made, explicit, &resolving, &stamps)?;
+    let stale =
+        notifications(context, config, &target.stream(), &configured, &attachments, &resolving, &stamps)?;
     if scratch.is_none() {
         remember(context, &declared, &place);
         save(context, &stamps);
@@ -92,6 +93,7 @@ pub(super) fn prepare(
 /// Resolves what is attached, while the cache of file states is read.
 fn attach(
     context: &Context<'_>,
+    config: &Resolved,
     earlier: Earlier<'_>,
     explicit: Vec<Declared>,
     resolving: &jp_attachment::Context<'_>,
@@ -102,7 +104,7 @@ fn attach(
         if attaches {
             scope.spawn(|| stamps.preload());
         }
-        resolve(context, earlier, explicit, resolving)
+        resolve(context, config, earlier, explicit, resolving)
     })
 }
 

@@ -11,12 +11,14 @@ use jp_resource::Snapshot;
 use super::{
     advice,
     declarations::Configured,
+    template::expanded,
     trust::{agreed, is_out_of_bounds, refused},
     watched::watched,
 };
 use crate::{
     error::{Failure, chain},
     output::quoted,
+    servers::reading,
     workspace::Context,
 };
 
@@ -30,13 +32,15 @@ pub(crate) struct Attachments {
 /// Reads what the person typed.
 pub(crate) fn parse(
     context: &Context<'_>,
+    config: &jp_config::Resolved,
     inputs: &[String],
     place: &Place,
     unavailable: Unavailable,
 ) -> Result<Vec<Declared>, Failure> {
     let mut declared = Vec::new();
     for input in inputs {
-        match parse_input(input, place) {
+        let input = expanded(context, config, input)?;
+        match parse_input(&input, place) {
             Ok(read) => declared.push(read),
             Err(error) if unavailable == Unavailable::Skip && error.is_unavailable() => {
                 skipped(context, &error)
@@ -63,12 +67,13 @@ pub(crate) struct Earlier<'a> {
 /// Resolves what a plan asks for, and what was typed; says what the person should know.
 pub(crate) fn resolve(
     context: &Context<'_>,
+    config: &jp_config::Resolved,
     earlier: Earlier<'_>,
     explicit: Vec<Declared>,
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Attachments, Failure> {
     let typed = stored_forms(&explicit);
-    let pending = parse_earlier(context, &earlier, &typed, resolving)?;
+    let pending = parse_earlier(context, config, &earlier, &typed, resolving)?;
     let inputs: Vec<String> = pending.iter().map(|declared| declared.input.clone()).collect();
     let wanted: Vec<Declared> = pending.into_iter().chain(explicit).collect();
     // Excludes of earlier queries alone ask for nothing; those of this one must have something to exclude from.
@@ -81,12 +86,19 @@ pub(crate) fn resolve(
     let resolved = if declared.is_empty() {
         Resolved::default()
     } else {
-        watched(context, &declared, resolving).map_err(|error| {
+        let failure = |error: AttachError| {
             let shown = error.to_string();
-            let failed = inputs.into_iter().filter(|input| shown.contains(&format!("{input:?}")));
-            let failed: Vec<String> = failed.collect();
+            let failed = inputs.iter().filter(|input| shown.contains(&format!("{input:?}")));
+            let failed: Vec<String> = failed.cloned().collect();
             earlier.advise(advice::failure(error), &failed)
-        })?
+        };
+        let servers = reading::configured(context, config)?;
+        let unknown = reading::unknown(servers, &declared);
+        if let Some(error) = unknown.filter(|_| resolving.unavailable == Unavailable::Fail) {
+            return Err(failure(error));
+        }
+        servers.map_or(Ok(()), |servers| reading::start(context, servers, &declared))?;
+        watched(context, &declared, resolving).map_err(failure)?
     };
     for notice in &resolved.notices {
         match notice {
@@ -100,6 +112,7 @@ pub(crate) fn resolve(
 /// Reads declarations that were made earlier, by a configuration or in the conversation.
 fn parse_earlier(
     context: &Context<'_>,
+    config: &jp_config::Resolved,
     earlier: &Earlier<'_>,
     typed: &[Declaration],
     resolving: &jp_attachment::Context<'_>,
@@ -113,7 +126,7 @@ fn parse_earlier(
                 refused(context, declaration.as_str());
                 continue;
             }
-            Ok(declared) => agreed(context, declared, resolving.place),
+            Ok(declared) => agreed(context, config, declared, resolving.place),
             Err(error) => Err(advice::failure(error)),
         };
         match agreed {
@@ -135,7 +148,8 @@ fn parse_earlier(
 }
 
 fn skipped(context: &Context<'_>, error: &AttachError) {
-    context.output.warn(&format!("skipped: failed to {}", chain(error)));
+    let words = reading::last_words(error).unwrap_or_default();
+    context.output.warn(&format!("skipped: failed to {}{words}", chain(error)));
 }
 
 impl Earlier<'_> {

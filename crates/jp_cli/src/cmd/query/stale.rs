@@ -6,14 +6,16 @@ use std::{
     collections::{HashMap, HashSet},
     fmt, io,
     path::PathBuf,
+    sync::Arc,
     thread,
     time::Duration,
 };
 
 use jp_attachment::{
-    AttachError, ContentStore, Declared, FileStamp, HttpError, Known, Limits, Secrets, Source, Unavailable,
-    canonical_path, parse_stored,
+    AttachError, ContentStore, Declared, FileStamp, HttpError, Known, Limits, McpError, ReadMcp, Secrets,
+    Source, Unavailable, canonical_path, parse_stored,
 };
+use jp_config::Resolved;
 use jp_conversation::{Declaration, Notification, Stream, resolution::notifying};
 use jp_resource::{
     BlobRef, Checksum, ResourceContent,
@@ -21,11 +23,12 @@ use jp_resource::{
 };
 use jp_storage::{KnownContent, Stamps};
 
-use self::held::{Held, held};
+use self::held::{Held, Key, held, server};
 use super::{advice, declarations::Configured, keeper::state, resolve::Attachments, trust};
 use crate::{
     cmd::attachment::newest_by_declaration,
     error::{Failure, chain},
+    servers::{Servers, reading},
     workspace::Context,
 };
 
@@ -33,7 +36,7 @@ use crate::{
 const MAX_TOLD: usize = 50;
 /// Of more changes than these the person reads one line for all.
 const MAX_LINES: usize = 3;
-/// How long a page may take: the person waits for an answer, not for the page.
+/// How long a page or an MCP server may take: the person waits for an answer, not for the page.
 const MAX_PAGE_TIME: Duration = Duration::from_secs(10);
 /// How many pages and programs are waited for at once.
 const PARALLEL: usize = 8;
@@ -44,6 +47,7 @@ const PARALLEL: usize = 8;
 /// asked: what would need that is left as it is, with a warning.
 pub(super) fn notifications(
     context: &Context<'_>,
+    config: &Resolved,
     stream: &Stream,
     configured: &Configured,
     attached: &Attachments,
@@ -53,27 +57,35 @@ pub(super) fn notifications(
     let declared = notifying(stream, &configured.declarations, &configured.notify);
     let mut watched = watched(stream, &declared, attached);
     let held = held(stream, watched.iter().map(|watched| watched.uri), &resolving.place.root);
-    // What no message took yet the model never got.
-    watched.retain(|watched| held.contains_key(watched.uri));
+    // What no message took yet the model never got, and a server is not asked for what it takes for current.
+    let now = context.now();
+    let is_current = |(server, _): Key<'_>, held: &Held<'_>| server.is_some() && held.is_current(now);
+    watched.retain(|watched| {
+        let key = watched.key();
+        held.get(&key).is_some_and(|held| !is_current(key, held))
+    });
     if watched.is_empty() {
         return Ok(Vec::new());
     }
+    let hurried = resolving.mcp.map(|servers| reading::Hurried { servers, limit: MAX_PAGE_TIME });
     let looking = jp_attachment::Context {
         store: &Sums { stamps },
+        mcp: hurried.as_ref().map(|hurried| hurried as &dyn ReadMcp),
         limits: limits(resolving, &held),
         secrets: Secrets::Off,
         cancelled: Some(context.interrupt().flag()),
         bear_database: context.environment.bear_database.as_deref(),
         ..*resolving
     };
-    let found = found_now(context, watched, configured, &looking)?;
+    let asking = Asking { configured, servers: reading::configured(context, config)?, looking: &looking };
+    let found = found_now(context, watched, &asking)?;
     let changes = changes(context, found, &held);
     tell(context, &changes);
     Ok(changes.into_iter().take(MAX_TOLD).map(|change| change.notification).collect())
 }
 
 /// Returns limits that let in whatever the conversation holds already.
-fn limits(resolving: &jp_attachment::Context<'_>, held: &HashMap<&str, Held<'_>>) -> Limits {
+fn limits(resolving: &jp_attachment::Context<'_>, held: &HashMap<Key<'_>, Held<'_>>) -> Limits {
     let largest = held.values().map(|held| held.size).max().unwrap_or_default();
     Limits {
         max_bytes: resolving.limits.max_bytes.max(largest),
@@ -82,17 +94,27 @@ fn limits(resolving: &jp_attachment::Context<'_>, held: &HashMap<&str, Held<'_>>
     }
 }
 
+/// What looking at sources depends on.
+struct Asking<'a> {
+    configured: &'a Configured,
+    servers: Option<&'a Arc<Servers>>,
+    looking: &'a jp_attachment::Context<'a>,
+}
+
 /// Finds out what the sources have.
 fn found_now<'a>(
     context: &Context<'_>,
     watched: Vec<Watched<'a>>,
-    configured: &Configured,
-    looking: &jp_attachment::Context<'_>,
-) -> Result<Vec<(&'a str, Now)>, Failure> {
-    let (files, others): (Vec<_>, Vec<_>) =
-        watched.into_iter().partition(|watched| watched.uri.starts_with("file:"));
-    let mut found = files_now(context, &files, looking)?;
-    found.extend(others_now(context, &others, configured, looking)?);
+    asking: &Asking<'_>,
+) -> Result<Vec<(Key<'a>, Now)>, Failure> {
+    // What a server calls a file is not one of this machine.
+    let is_file = |watched: &Watched<'_>| watched.uri.starts_with("file:") && watched.key().0.is_none();
+    let (files, others): (Vec<_>, Vec<_>) = watched.into_iter().partition(is_file);
+    let mut found: Vec<_> = files_now(context, &files, asking.looking)?
+        .into_iter()
+        .map(|(uri, now)| ((None, uri), now))
+        .collect();
+    found.extend(others_now(context, &others, asking)?);
     Ok(found)
 }
 
@@ -104,10 +126,15 @@ struct Change {
 }
 
 /// Returns what the model does not know; warns of what can't be found out.
-fn changes(context: &Context<'_>, found: Vec<(&str, Now)>, held: &HashMap<&str, Held<'_>>) -> Vec<Change> {
+fn changes(
+    context: &Context<'_>,
+    found: Vec<(Key<'_>, Now)>,
+    held: &HashMap<Key<'_>, Held<'_>>,
+) -> Vec<Change> {
     let mut changes = Vec::new();
-    for (uri, now) in found {
-        let Some(held) = held.get(uri) else { continue };
+    for (key, now) in found {
+        let Some(held) = held.get(&key) else { continue };
+        let (_, uri) = key;
         match now {
             Now::Unknown(reason) => {
                 let name = held.label(uri);
@@ -127,7 +154,13 @@ struct Watched<'a> {
     uri: &'a str,
 }
 
-/// Returns what the declarations delivered, but for what is attached anew; each URI once.
+impl<'a> Watched<'a> {
+    fn key(&self) -> Key<'a> {
+        (server(self.declaration), self.uri)
+    }
+}
+
+/// Returns what the declarations delivered, but for what is attached anew; each URI of a server once.
 fn watched<'a>(
     stream: &'a Stream,
     declared: &'a [Declaration],
@@ -137,12 +170,16 @@ fn watched<'a>(
         return Vec::new();
     }
     let newest = newest_by_declaration(stream);
-    let mut seen: HashSet<&str> = attached.snapshots.iter().map(|snapshot| snapshot.uri.as_str()).collect();
+    let mut seen: HashSet<Key<'_>> = HashSet::new();
+    for delivered in &attached.delivered {
+        let snapshots = delivered.resources.iter().filter_map(|index| attached.snapshots.get(*index));
+        seen.extend(snapshots.map(|snapshot| (server(&delivered.declaration), snapshot.uri.as_str())));
+    }
     let mut watched = Vec::new();
     for declaration in declared {
         let given = newest.get(declaration).into_iter().flatten();
-        let uris = given.map(|(_, snapshot)| snapshot.uri.as_str()).filter(|uri| seen.insert(uri));
-        watched.extend(uris.map(|uri| Watched { declaration, uri }));
+        let given = given.map(|(_, snapshot)| Watched { declaration, uri: &snapshot.uri });
+        watched.extend(given.filter(|watched| seen.insert(watched.key())));
     }
     watched
 }
@@ -160,7 +197,7 @@ impl Now {
     /// Tells what is gone from what can't be had now; an interruption ends the command.
     fn of_error(error: AttachError) -> Result<Self, Failure> {
         let is_gone = match &error {
-            AttachError::Missing { .. } => true,
+            AttachError::Missing { .. } | AttachError::Mcp { source: McpError::NotFound(_), .. } => true,
             AttachError::Http { source, .. } => {
                 matches!(&**source, HttpError::Status { status, .. } if status.starts_with("404") || status.starts_with("410"))
             }
@@ -249,14 +286,17 @@ fn named(uri: &str, path: PathBuf) -> Declared {
 fn others_now<'a>(
     context: &Context<'_>,
     others: &[Watched<'a>],
-    configured: &Configured,
-    looking: &jp_attachment::Context<'_>,
-) -> Result<Vec<(&'a str, Now)>, Failure> {
-    let mut wanted: Vec<(Declared, Vec<&'a str>)> = Vec::new();
+    asking: &Asking<'_>,
+) -> Result<Vec<(Key<'a>, Now)>, Failure> {
+    let looking = asking.looking;
+    let mut wanted: Vec<(Declared, Vec<Key<'a>>)> = Vec::new();
     for group in others.chunk_by(|one, next| one.declaration == next.declaration) {
-        let uris = group.iter().map(|watched| watched.uri).collect();
-        let declared = may_be_resolved(context, group[0].declaration, configured, looking);
-        wanted.extend(declared.map(|declared| (declared, uris)));
+        let keys = group.iter().map(Watched::key).collect();
+        let declared = may_be_resolved(context, group[0].declaration, asking);
+        wanted.extend(declared.map(|declared| (declared, keys)));
+    }
+    if let Some(servers) = asking.servers {
+        reading::start_unasked(context, servers, wanted.iter().map(|(declared, _)| declared));
     }
     let mut found = Vec::new();
     for some in wanted.chunks(PARALLEL) {
@@ -268,17 +308,17 @@ fn others_now<'a>(
             };
             running.into_iter().map(join).collect::<Vec<_>>()
         });
-        for ((_, uris), result) in some.iter().zip(results) {
+        for ((_, keys), result) in some.iter().zip(results) {
             match result {
-                Ok(given) => found.extend(uris.iter().map(|uri| {
-                    (*uri, given.get(*uri).map_or(Now::Gone, |checksum| Now::Content(*checksum)))
+                Ok(given) => found.extend(keys.iter().map(|key| {
+                    (*key, given.get(key.1).map_or(Now::Gone, |checksum| Now::Content(*checksum)))
                 })),
                 // One declaration, one warning: all of it failed.
                 Err(error) => match Now::of_error(error)? {
                     Now::Unknown(reason) => {
-                        found.extend(uris.first().map(|uri| (*uri, Now::Unknown(reason))))
+                        found.extend(keys.first().map(|key| (*key, Now::Unknown(reason))))
                     }
-                    _ => found.extend(uris.iter().map(|uri| (*uri, Now::Gone))),
+                    _ => found.extend(keys.iter().map(|key| (*key, Now::Gone))),
                 },
             }
         }
@@ -290,9 +330,9 @@ fn others_now<'a>(
 fn may_be_resolved(
     context: &Context<'_>,
     declaration: &Declaration,
-    configured: &Configured,
-    looking: &jp_attachment::Context<'_>,
+    asking: &Asking<'_>,
 ) -> Option<Declared> {
+    let Asking { configured, servers, looking } = *asking;
     let not_checked = |reason: &str| {
         context.output.warn(&format!("it is not known whether {declaration} has changed: {reason}"));
         None
@@ -303,7 +343,7 @@ fn may_be_resolved(
     };
     match declared {
         Err(error) => not_checked(&format!("failed to {}", chain(&error))),
-        Ok(declared) => trust::unasked(context, declared, looking.place).or_else(|| {
+        Ok(declared) => trust::unasked(context, servers, declared, looking.place).or_else(|| {
             not_checked("it came with the workspace or its history, and you have not attached it yourself");
             context.output.hint("attach it once with --attach, or declare it in ~/.config/jp/config.toml.");
             None

@@ -1,31 +1,43 @@
-//! Whose word it takes to run a program or to reach a private address.
+//! Whose word it takes to run a program, to read from a server or to reach a private address.
 
-use jp_attachment::{Declared, Place, Reach, Source};
+use std::sync::Arc;
+
+use jp_attachment::{Declared, McpUri, Place, Reach, Source};
+use jp_config::Resolved;
 use jp_storage::Trust;
 
-use crate::{error::Failure, terminal::Terminal, workspace::Context};
+use crate::{
+    error::Failure,
+    servers::{Servers, reading},
+    terminal::Terminal,
+    workspace::Context,
+};
 
 /// Returns a declaration that came with the workspace or its history, if it may be resolved.
 ///
-/// A program is run only if the person made the declaration themself, agrees now, or said `--yes`.
+/// A program is run, and a server of the person's own is read from, only if the person made the declaration themself,
+/// agrees now, or said `--yes`.
 pub(super) fn agreed(
     context: &Context<'_>,
+    config: &Resolved,
     declared: Declared,
     place: &Place,
 ) -> Result<Option<Declared>, Failure> {
     let declared = known(declared, &context.workspace.trust(), place);
-    let Source::Command(line) = &declared.source else { return Ok(Some(declared)) };
+    let Some(asking) = Asking::of(&declared, reading::configured(context, config)?) else {
+        return Ok(Some(declared));
+    };
     if declared.is_trusted {
         return Ok(Some(declared));
     }
     if context.global.yes {
         return Ok(Some(Declared { is_trusted: true, ..declared }));
     }
-    let line = shown(&line.name());
-    let question = format!("The workspace or its history attaches the output of `{line}`. Run it?");
-    let terminal = Terminal::open(context).ok_or_else(|| nobody_to_ask(&line))?;
+    let Asking { what, act, acts } = asking;
+    let question = format!("The workspace or its history attaches {what}. {act} it?");
+    let terminal = Terminal::open(context).ok_or_else(|| nobody_to_ask(&what, acts))?;
     if !terminal.confirm(&question)? {
-        context.output.warn(&format!("the output of `{line}` is left out"));
+        context.output.warn(&format!("{what} is left out"));
         context.output.hint("`jp attachment rm` detaches it from the conversation.");
         return Ok(None);
     }
@@ -34,13 +46,52 @@ pub(super) fn agreed(
     Ok(Some(declared))
 }
 
+/// What takes the person's word.
+struct Asking {
+    what: String,
+    act: &'static str,
+    acts: &'static str,
+}
+
+impl Asking {
+    /// Returns what a declaration takes the person's word for, if it does. What servers that the workspace configures
+    /// give is the workspace's: there it takes their word to start one.
+    fn of(declared: &Declared, servers: Option<&Arc<Servers>>) -> Option<Self> {
+        match &declared.source {
+            Source::Command(line) => {
+                let what = format!("the output of `{}`", shown(&line.name()));
+                Some(Self { what, act: "Run", acts: "runs" })
+            }
+            Source::Mcp(McpUri { server, uri }) if is_persons(servers, server) => {
+                let what = format!("`{}` of your MCP server `{server}`", shown(uri));
+                Some(Self { what, act: "Read", acts: "reads" })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn is_persons(servers: Option<&Arc<Servers>>, server: &str) -> bool {
+    servers.is_some_and(|servers| servers.check(server).is_ok() && !servers.is_workspaces(server))
+}
+
 /// Returns a declaration if it may be resolved again without asking: it stays in the workspace, or the person made it
 /// themself or agreed to it; a program runs with `--yes`, too.
-pub(super) fn unasked(context: &Context<'_>, declared: Declared, place: &Place) -> Option<Declared> {
+pub(super) fn unasked(
+    context: &Context<'_>,
+    servers: Option<&Arc<Servers>>,
+    declared: Declared,
+    place: &Place,
+) -> Option<Declared> {
     let declared = known(declared, &context.workspace.trust(), place);
     let reach = declared.source.reach(place);
-    let is_trusted = declared.is_trusted || (reach == Reach::Program && context.global.yes);
-    (is_trusted || reach == Reach::Workspace).then_some(Declared { is_trusted, ..declared })
+    let may_be = match &declared.source {
+        _ if reach == Reach::Workspace => true,
+        Source::Command(_) => declared.is_trusted || context.global.yes,
+        Source::Mcp(uri) => declared.is_trusted || context.global.yes || !is_persons(servers, &uri.server),
+        _ => declared.is_trusted,
+    };
+    may_be.then(|| Declared { is_trusted: declared.is_trusted || reach == Reach::Program, ..declared })
 }
 
 /// Returns a declaration as the person's own, where they made it or agreed to it before.
@@ -71,14 +122,14 @@ fn shown(line: &str) -> String {
     }
 }
 
-fn nobody_to_ask(line: &str) -> Failure {
+fn nobody_to_ask(what: &str, acts: &str) -> Failure {
     let reason = "the workspace or its history asks for it, and there is no terminal to ask you on";
-    Failure::new(format!("failed to attach the output of `{line}`: {reason}")).with_hint("`--yes` runs it.")
+    Failure::new(format!("failed to attach {what}: {reason}")).with_hint(format!("`--yes` {acts} it."))
 }
 
 /// Returns whether it makes a difference who made a declaration.
 pub(super) fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
-    matches!(declared.source.reach(place), Reach::Network | Reach::Program)
+    matches!(declared.source.reach(place), Reach::Network | Reach::Program | Reach::Server)
 }
 
 /// Remembers declarations that are the person's own, where that makes a difference another time.

@@ -57,8 +57,8 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     let plan = Plan { resolve: resolve_these, excludes, ..Plan::default() };
     let earlier = Earlier { plan, configured: &configured, is_new: false };
     // One that fails does not keep the others old.
-    let resolving = resolving(&config, &place, &keeper, wanted.is_empty());
-    let taken = resolve(context, earlier, Vec::new(), &resolving)
+    let resolving = resolving(context, &config, &place, &keeper, wanted.is_empty())?;
+    let taken = resolve(context, &config, earlier, Vec::new(), &resolving)
         .map_err(crate::cmd::attachment::without_skipping)?;
     let outcome = Outcome::of(stream, &pending(stream, &configured.declarations), taken, &targets);
     let report = json!({"refreshed": &outcome.changed, "unchanged": &outcome.unchanged});
@@ -158,7 +158,7 @@ impl Outcome {
         for Delivered { declaration, resources } in taken.delivered {
             let is_pending = pending.contains(&declaration);
             let known = newest.get(&declaration).into_iter().flatten().filter(|_| !is_pending);
-            let known: HashMap<&str, BlobRef> =
+            let known: HashSet<(&str, BlobRef)> =
                 known.map(|(_, snapshot)| (snapshot.uri.as_str(), snapshot.blob_ref())).collect();
             let wanted = targets.get(&declaration).and_then(Option::as_ref).filter(|_| !is_pending);
             let mut changed = Vec::new();
@@ -167,7 +167,7 @@ impl Outcome {
                 if wanted.is_some_and(|uris| !uris.contains(&snapshot.uri)) {
                     continue;
                 }
-                if known.get(snapshot.uri.as_str()) == Some(&snapshot.blob_ref()) {
+                if known.contains(&(snapshot.uri.as_str(), snapshot.blob_ref())) {
                     outcome.unchanged.push(snapshot.label().to_owned());
                     continue;
                 }

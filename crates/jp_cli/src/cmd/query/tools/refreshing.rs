@@ -6,10 +6,10 @@ mod memory;
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::{Arc, atomic::AtomicBool},
 };
 
-use jp_attachment::{Declared, Place, Reach, Source, parse_stored};
+use jp_attachment::{Declared, Place, Reach, ReadMcp, Source, parse_stored};
 use jp_conversation::{Declaration, Stream, resolution};
 use jp_resource::uri::{self, PathStyle};
 use jp_storage::Trust;
@@ -23,6 +23,7 @@ use crate::{
         trust::{is_out_of_bounds, known, matters_to_trust},
     },
     error::Failure,
+    servers::{Servers, reading},
 };
 
 /// How many resources are named to a model that asks for another, and how long their URIs may be for that.
@@ -40,6 +41,8 @@ pub(super) struct Refresher {
     trust: Trust,
     bounds: Bounds,
     bear_database: Option<PathBuf>,
+    /// Where any are configured.
+    servers: Option<Arc<Servers>>,
     /// Whether running a program again asks.
     programs: Permission,
 }
@@ -62,7 +65,13 @@ impl Refresher {
         let excludes = declared.iter().filter(|declaration| declaration.is_exclude());
         let excludes = excludes.filter_map(|declaration| parse_stored(declaration.as_str(), &place).ok());
         let bounds = Bounds::of(asked.config);
+        let servers = reading::configured(asked.context, asked.config)?.map(Arc::clone);
+        if let Some(servers) = &servers {
+            // What the person agreed to before is not asked again, and a tool asks for nothing new.
+            servers.names().for_each(|name| _ = servers.is_agreed(asked.context, name));
+        }
         Ok(Self {
+            servers,
             held: held(&asked.stream, &place),
             excludes: excludes.collect(),
             configured,
@@ -175,6 +184,7 @@ impl Refresher {
         let store = Memory::default();
         let resolving = jp_attachment::Context {
             cancelled: Some(cancelled),
+            mcp: self.servers.as_deref().map(|servers| servers as &dyn ReadMcp),
             bear_database: self.bear_database.as_deref(),
             ..self.bounds.resolving(&self.place, &store)
         };

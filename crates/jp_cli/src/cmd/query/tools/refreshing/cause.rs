@@ -2,7 +2,7 @@
 
 use jp_attachment::{AttachError, BearError, McpError};
 
-use crate::{error::chain, output::without_credentials};
+use crate::{error::chain, output::without_credentials, servers::reading};
 
 /// Returns the cause as a fragment. It names no path: results are stored, and may be read on other machines.
 pub(super) fn cause(error: &AttachError) -> String {
@@ -37,7 +37,7 @@ pub(super) fn cause(error: &AttachError) -> String {
         AttachError::Mcp { server, source: McpError::NoClient, .. } => format!(
             "nothing here reads the MCP server {server:?}; ask the person to attach what it has now as a file"
         ),
-        AttachError::Mcp { source, .. } => chain(source),
+        AttachError::Mcp { source, .. } => reading::cause(source),
         AttachError::Bear { source, .. } => of_bear(source).to_owned(),
         AttachError::Malformed { reason, .. } => reason.clone(),
         AttachError::Interrupted => "it was interrupted".to_owned(),

@@ -1,0 +1,237 @@
+//! Resources of MCP servers as attachments: which servers that takes, and reading from them.
+
+use std::{
+    collections::BTreeSet,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use jp_attachment::{AttachError, Declared, McpContents, McpError, ReadMcp, Source};
+use jp_config::Resolved;
+use jp_mcp::{Caller, Fault, ServerError};
+
+use super::{Refusal, Servers};
+use crate::{
+    error::{Failure, chain},
+    workspace::Context,
+};
+
+/// What servers answer a request for what is not there with, in revisions until 2025-11-25 and since (MCP, "Resources").
+const NOT_FOUND: [i32; 2] = [-32002, -32602];
+
+/// Returns the servers that are configured, if there are any.
+pub(crate) fn configured<'a>(
+    context: &'a Context<'_>,
+    config: &Resolved,
+) -> Result<Option<&'a Arc<Servers>>, Failure> {
+    if config.config.providers.mcp.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(context.servers(config)?))
+}
+
+/// Returns what is wrong with the first declaration of a server that is not configured.
+pub(crate) fn unknown(servers: Option<&Arc<Servers>>, declared: &[Declared]) -> Option<AttachError> {
+    declared.iter().find_map(|declared| {
+        let Source::Mcp(uri) = &declared.source else { return None };
+        let is_known = servers.is_some_and(|servers| servers.known.contains_key(&uri.server));
+        let known = || servers.into_iter().flat_map(|servers| servers.names()).map(str::to_owned).collect();
+        let source =
+            if servers.is_none() { McpError::NoClient } else { McpError::Unknown { known: known() } };
+        (!is_known).then(|| failed(&declared.input, &uri.server, source))
+    })
+}
+
+/// Has the servers started that declarations name, all at once. The person is asked about those that the workspace
+/// configures, so this is for the thread that has the terminal.
+pub(crate) fn start(context: &Context<'_>, servers: &Servers, declared: &[Declared]) -> Result<(), Failure> {
+    for name in names(declared) {
+        if servers.known.contains_key(name) && servers.agreed(context, name)? {
+            servers.start(name);
+        }
+    }
+    Ok(())
+}
+
+/// As [`start`], of servers that need no question now; the others stay as they are.
+pub(crate) fn start_unasked<'d>(
+    context: &Context<'_>,
+    servers: &Servers,
+    declared: impl IntoIterator<Item = &'d Declared>,
+) {
+    for name in names(declared) {
+        if servers.is_agreed(context, name) {
+            servers.start(name);
+        }
+    }
+}
+
+fn names<'d>(declared: impl IntoIterator<Item = &'d Declared>) -> BTreeSet<&'d str> {
+    let uris = declared.into_iter().filter_map(|declared| match &declared.source {
+        Source::Mcp(uri) => Some(uri),
+        _ => None,
+    });
+    uris.map(|uri| uri.server.as_str()).collect()
+}
+
+/// Says that something can't be had of a server.
+pub(crate) fn failed(input: &str, server: &str, source: McpError) -> AttachError {
+    AttachError::Mcp { input: input.to_owned(), server: server.to_owned(), source }
+}
+
+/// Returns what a server wrote last before it failed, for people; a margin keeps it apart from jp's own words.
+pub(crate) fn last_words(error: &AttachError) -> Option<String> {
+    let AttachError::Mcp { source, .. } = error else { return None };
+    let lines = super::advice::stderr(refusal(source)?);
+    (!lines.is_empty()).then(|| format!("; what it wrote last to stderr:\n{}", lines.join("\n")))
+}
+
+/// Says why a server was not read from, in words that a conversation may keep: where its program is stays out of them.
+pub(crate) fn cause(error: &McpError) -> String {
+    match refusal(error) {
+        Some(Refusal::Server(ServerError { fault: Fault::Start { .. }, .. })) => {
+            "the program of its MCP server can't be started".to_owned()
+        }
+        _ => chain(error),
+    }
+}
+
+fn refusal(error: &McpError) -> Option<&Refusal> {
+    let McpError::Read(error) = error else { return None };
+    error.downcast_ref().map(|Unread(refusal)| refusal)
+}
+
+/// Why a server was not read from; which one it is has been said.
+#[derive(Debug)]
+pub(super) struct Unread(pub(super) Refusal);
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Refusal::NotAgreed(_) => {
+                f.write_str("it is not started: the workspace configures it, and nobody agreed to that")
+            }
+            Refusal::NoToken { variable, .. } => {
+                write!(
+                    f,
+                    "its token is to be in the variable `{variable}` of the environment, which is not set"
+                )
+            }
+            Refusal::Server(error) => write!(f, "{}", error.fault),
+        }
+    }
+}
+
+impl std::error::Error for Unread {}
+
+impl From<Refusal> for McpError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Server(ServerError { fault: Fault::Refused { method, code, message }, .. })
+                if method == "resources/read" && NOT_FOUND.contains(&code) =>
+            {
+                Self::NotFound(message)
+            }
+            refusal => Self::Read(Box::new(Unread(refusal))),
+        }
+    }
+}
+
+impl ReadMcp for Servers {
+    fn read(
+        &self,
+        server: &str,
+        uri: &str,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<McpContents, McpError> {
+        if !self.known.contains_key(server) {
+            return Err(McpError::Unknown { known: self.names().map(str::to_owned).collect() });
+        }
+        let reader = Reader(is_cancelled);
+        let connection = self.connect_for(server, &reader)?;
+        let read = connection.resource(uri, &reader).map_err(Refusal::from)?;
+        Ok(McpContents { contents: read.contents, ttl: read.ttl, warnings: read.warnings })
+    }
+}
+
+/// Reads from servers with less patience than the configuration has.
+pub(crate) struct Hurried<'a> {
+    pub(crate) servers: &'a dyn ReadMcp,
+    pub(crate) limit: Duration,
+}
+
+impl ReadMcp for Hurried<'_> {
+    fn read(
+        &self,
+        server: &str,
+        uri: &str,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<McpContents, McpError> {
+        let until = Instant::now() + self.limit;
+        let is_late = || Instant::now() >= until;
+        match self.servers.read(server, uri, &|| is_cancelled() || is_late()) {
+            Err(_) if is_late() && !is_cancelled() => {
+                let seconds = self.limit.as_secs_f64();
+                Err(McpError::Read(format!("it did not answer within {seconds} s").into()))
+            }
+            read => read,
+        }
+    }
+}
+
+/// Whoever resolves attachments.
+struct Reader<'a>(&'a dyn Fn() -> bool);
+
+impl Caller for Reader<'_> {
+    fn is_cancelled(&self) -> bool {
+        (self.0)()
+    }
+}
+
+impl Servers {
+    /// Returns whether the workspace has a part in what a server is.
+    pub(crate) fn is_workspaces(&self, name: &str) -> bool {
+        self.known.get(name).is_some_and(|known| known.to_agree.is_some())
+    }
+
+    /// Returns whether a server may be started without a question now: nobody is asked.
+    pub(crate) fn is_agreed(&self, context: &Context<'_>, name: &str) -> bool {
+        let Some(known) = self.known.get(name) else { return false };
+        let Some(text) = &known.to_agree else { return true };
+        if let Some(said) = self.said().get(name) {
+            return *said;
+        }
+        let is_agreed = context.global.yes || context.workspace.trust().contains(text);
+        if is_agreed {
+            self.said().insert(name.to_owned(), true);
+        }
+        is_agreed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers nothing until it is given up.
+    struct Silent;
+
+    impl ReadMcp for Silent {
+        fn read(&self, _: &str, _: &str, is_cancelled: &dyn Fn() -> bool) -> Result<McpContents, McpError> {
+            while !is_cancelled() {
+                std::thread::yield_now();
+            }
+            Err(McpError::Empty)
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_longer_than_the_limit() {
+        let hurried = Hurried { servers: &Silent, limit: Duration::from_millis(20) };
+        let error = hurried.read("docs", "note:one", &|| false).unwrap_err();
+        assert_eq!(error.to_string(), "it did not answer within 0.02 s");
+        let error = hurried.read("docs", "note:one", &|| true).unwrap_err();
+        assert!(matches!(error, McpError::Empty));
+    }
+}
