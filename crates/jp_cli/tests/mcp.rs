@@ -323,7 +323,10 @@ fn endpoint_is_reached_over_http() {
 fn endpoint_that_refuses_is_told_with_what_to_set() {
     let sandbox = with_program();
     for (status, hint) in [
-        ("401", "hint: providers.mcp.notes.token_env names the variable that holds its token"),
+        (
+            "401",
+            "hint: `jp mcp login notes` logs in there; where a token was given to you, providers.mcp.notes.token_env names",
+        ),
         ("404", "hint: check providers.mcp.notes.url"),
         ("307", "set providers.mcp.notes.url = \"https://other.example/mcp\""),
     ] {

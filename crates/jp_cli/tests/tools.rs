@@ -673,13 +673,15 @@ fn tools_of_the_documentation_run() {
 }
 
 #[test]
-fn tool_of_a_server_is_left_out_and_said_so() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
+fn tool_of_a_server_that_is_not_configured_is_an_error() {
+    let sandbox = Sandbox::new().with_server(&answering("Yes."));
     sandbox.write(USER, "conversation.tools.notes.source = 'mcp.bear.notes'");
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
-    assert!(run.stderr.contains("warning: the tool `notes` is left out"), "{}", run.stderr);
-    assert!(!offers(&server, "notes"));
+    let words = [
+        "conversation.tools.notes.source",
+        "names an MCP server that is not configured: `bear`",
+        "[providers.mcp.bear]",
+    ];
+    sandbox.jp(&["q", "--new", "x"]).failed(1, &words);
     sandbox.write(USER, "conversation.tools.notes = { source = 'mcp.bear.notes', enable = false }");
     assert!(!sandbox.jp(&["q", "--new", "x"]).succeeded().stderr.contains("notes"));
 }
