@@ -81,7 +81,8 @@ impl Servers {
             configs.push(server);
         }
         let root = context.workspace.root().to_owned();
-        let client = Client { version: env!("CARGO_PKG_VERSION").to_owned(), root };
+        let wants_logs = context.global.verbose > 0;
+        let client = Client { version: env!("CARGO_PKG_VERSION").to_owned(), root, wants_logs };
         let tokens = Tokens::new(context.environment.data.join("mcp-tokens"));
         let servers = Arc::new(jp_mcp::Servers::new(configs, client)?.with_tokens(tokens.clone()));
         let cancelled = context.interrupt().shared_flag();

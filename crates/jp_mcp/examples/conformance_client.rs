@@ -72,7 +72,11 @@ fn servers(endpoint: &Endpoint, tokens: &Path) -> Outcome<Servers> {
         startup_timeout: Duration::from_secs(10),
         timeout: Duration::from_secs(10),
     };
-    let client = Client { version: env!("CARGO_PKG_VERSION").to_owned(), root: env::current_dir()? };
+    let client = Client {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        root: env::current_dir()?,
+        wants_logs: false,
+    };
     Ok(Servers::new(vec![config], client)?.with_tokens(Tokens::new(tokens.to_owned())))
 }
 

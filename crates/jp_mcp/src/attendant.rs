@@ -100,6 +100,10 @@ impl Shared {
         Self { raw, client, running: Mutex::default(), changes: Mutex::default(), keys: AtomicU64::new(0) }
     }
 
+    pub(crate) fn wants_logs(&self) -> bool {
+        self.client.wants_logs
+    }
+
     /// Adds a request; it is taken away with [`Self::ended`].
     pub(crate) fn begun(&self, events: Sender<Event>, signs: UnboundedSender<Sign>) -> u64 {
         let key = self.keys.fetch_add(1, Relaxed);

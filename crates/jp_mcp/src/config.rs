@@ -110,6 +110,8 @@ pub struct Client {
     pub version: String,
     /// The workspace root: the one root that servers are told of.
     pub root: PathBuf,
+    /// Whether servers are asked to log, from the level `info` on; else they log what they like.
+    pub wants_logs: bool,
 }
 
 /// How much is taken of what a server sends.

@@ -14,7 +14,7 @@ use rmcp::{
     Peer, RoleClient, ServiceError,
     model::{
         CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ErrorData,
-        ProtocolVersion, RequestId, ServerPeerInfo, SubscriptionFilter,
+        ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo, SubscriptionFilter,
     },
     service::{
         ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
@@ -134,7 +134,12 @@ pub(crate) async fn connect(
         Err(fault) => return Err(not_ready(config, fault, process, &raw).await),
     };
     let peer = service.peer().clone();
-    let about = peer.peer_info().map(|info| About::read(&info)).unwrap_or_default();
+    let info = peer.peer_info();
+    let about = info.as_deref().map(About::read).unwrap_or_default();
+    let logs = info.as_deref().is_some_and(|info| info.capabilities.logging.is_some());
+    if client.wants_logs && logs && !about.is_stateless() {
+        tokio::spawn(ask_for_logs(peer.clone()));
+    }
     Ok(Connection {
         name: config.name.clone(),
         runtime: Handle::current(),
@@ -149,6 +154,12 @@ pub(crate) async fn connect(
         followed: Mutex::default(),
         listed: OnceLock::new(),
     })
+}
+
+/// Asks a server to log; whether it does is its own affair.
+async fn ask_for_logs(peer: Peer<RoleClient>) {
+    let request = CustomRequest::new("logging/setLevel", Some(json!({"level": "info"})));
+    _ = peer.send_request(ClientRequest::CustomRequest(request)).await;
 }
 
 /// Probes for the newest revision and falls back to `initialize`, unless one of them is asked for.
@@ -442,6 +453,7 @@ impl Connection {
             shared: Arc::clone(&self.shared),
             process: self.process.clone(),
             timeout: caller.timeout().unwrap_or(self.timeout),
+            wants_logs: self.shared.wants_logs() && self.about.is_stateless(),
         };
         self.runtime.spawn(request.run(events, cancelled));
         let mut cancel = Some(cancel);
@@ -507,6 +519,7 @@ struct Request {
     shared: Arc<Shared>,
     process: Option<Arc<Process>>,
     timeout: Duration,
+    wants_logs: bool,
 }
 
 impl Request {
@@ -523,6 +536,17 @@ impl Request {
         _ = events.send(Event::Done(result));
     }
 
+    /// Asks for what the server logs meanwhile, which it does for one request at a time where each stands for itself.
+    fn options(&self) -> PeerRequestOptions {
+        let options = PeerRequestOptions::no_options();
+        if !self.wants_logs {
+            return options;
+        }
+        let meta = json!({"io.modelcontextprotocol/logLevel": "info"});
+        let meta: RequestMetaObject = serde_json::from_value(meta).unwrap_or_default();
+        options.with_meta(meta)
+    }
+
     async fn answered(
         &self,
         key: u64,
@@ -532,7 +556,7 @@ impl Request {
         let request =
             ClientRequest::CustomRequest(CustomRequest::new(&self.method, Some(self.params.clone())));
         let raw = &self.shared.raw;
-        let sent = self.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+        let sent = self.peer.send_cancellable_request(request, self.options()).await;
         let mut handle = sent.map_err(|error| fault(&self.method, error, None, raw))?;
         let id = handle.id.clone();
         self.shared.identified(key, &id, &json!(handle.progress_token));

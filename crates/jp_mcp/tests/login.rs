@@ -161,7 +161,7 @@ fn servers(transport: Transport, tokens: &Path) -> Servers {
     let (startup_timeout, timeout) = (Duration::from_secs(10), Duration::from_secs(10));
     let config =
         ServerConfig { name: "notes".to_owned(), transport, revision: None, startup_timeout, timeout };
-    let client = Client { version: "1".to_owned(), root: tokens.to_owned() };
+    let client = Client { version: "1".to_owned(), root: tokens.to_owned(), wants_logs: false };
     Servers::new(vec![config], client).unwrap().with_tokens(Tokens::new(tokens.join("tokens")))
 }
 

@@ -18,7 +18,8 @@ fn servers(url: Url) -> Servers {
         startup_timeout: Duration::from_secs(10),
         timeout: Duration::from_secs(10),
     };
-    Servers::new(vec![config], Client { version: "1".to_owned(), root: env::temp_dir() }).unwrap()
+    Servers::new(vec![config], Client { version: "1".to_owned(), root: env::temp_dir(), wants_logs: false })
+        .unwrap()
 }
 
 /// A server that answers each method with a result.

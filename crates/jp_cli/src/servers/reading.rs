@@ -1,6 +1,7 @@
 //! Resources of MCP servers as attachments: which servers that takes, and reading from them.
 
 use std::{
+    cell::RefCell,
     collections::BTreeSet,
     fmt,
     sync::Arc,
@@ -9,11 +10,12 @@ use std::{
 
 use jp_attachment::{AttachError, Declared, McpContents, McpError, ReadMcp, Source};
 use jp_config::Resolved;
-use jp_mcp::{Caller, Fault, ServerError};
+use jp_mcp::{Caller, Elicitation, Elicited, Fault, ServerError};
 
 use super::{Refusal, Servers};
 use crate::{
     error::{Failure, chain},
+    output::one_line,
     workspace::Context,
 };
 
@@ -148,10 +150,12 @@ impl ReadMcp for Servers {
         if !self.known.contains_key(server) {
             return Err(McpError::Unknown { known: self.names().map(str::to_owned).collect() });
         }
-        let reader = Reader(is_cancelled);
+        let reader = Reader { is_cancelled, declined: RefCell::default() };
         let connection = self.connect_for(server, &reader)?;
         let read = connection.resource(uri, &reader).map_err(Refusal::from)?;
-        Ok(McpContents { contents: read.contents, ttl: read.ttl, warnings: read.warnings })
+        let mut warnings = read.warnings;
+        warnings.extend(reader.declined.into_inner());
+        Ok(McpContents { contents: read.contents, ttl: read.ttl, warnings })
     }
 }
 
@@ -181,11 +185,23 @@ impl ReadMcp for Hurried<'_> {
 }
 
 /// Whoever resolves attachments.
-struct Reader<'a>(&'a dyn Fn() -> bool);
+struct Reader<'a> {
+    is_cancelled: &'a dyn Fn() -> bool,
+    /// What the server asked, which nobody is asked while attachments are read.
+    declined: RefCell<Vec<String>>,
+}
 
 impl Caller for Reader<'_> {
     fn is_cancelled(&self) -> bool {
-        (self.0)()
+        (self.is_cancelled)()
+    }
+
+    fn asked(&self, elicitation: &Elicitation) -> Elicited {
+        let (Elicitation::Form { message, .. } | Elicitation::Url { message, .. }) = elicitation;
+        let told =
+            format!("the server asked, and was not answered while it was read: {}", one_line(message, 200));
+        self.declined.borrow_mut().push(told);
+        Elicited::Decline
     }
 }
 
