@@ -31,7 +31,7 @@ use crate::{
 const MAX_STDERR_LINES: usize = 20;
 const MAX_STDERR_LINE: usize = 500;
 /// How long a program has to end once its stdin is closed, and again once it was asked to.
-const PATIENCE: Duration = Duration::from_millis(700);
+const PATIENCE: Duration = Duration::from_millis(400);
 /// How often it is looked whether a program has ended.
 const TICK: Duration = Duration::from_millis(5);
 
