@@ -19,6 +19,8 @@ pub(crate) struct Returned {
     pub(crate) response: ToolResponse,
     /// What stands for a resource without its content, with where in [`ToolResponse::content`] it belongs, in order.
     pub(crate) links: Vec<(usize, ResourceLink)>,
+    /// How many links were the same as one before them.
+    repeated: usize,
     /// What was passed over, and why.
     pub(crate) warnings: Vec<String>,
 }
@@ -66,11 +68,15 @@ pub(crate) fn result(answer: Value, limits: &Limits) -> Result<Returned, Fault> 
     }
     let read = ToolResponse::from_json(Value::Object(object));
     let (response, warnings) = read.map_err(|error| Fault::Malformed(error.to_string()))?;
-    let mut returned = Returned { response, links: Vec::new(), warnings };
+    let mut returned = Returned { response, warnings, ..Returned::default() };
     for (index, block) in blocks.into_iter().enumerate() {
         returned.take(block, limits).unwrap_or_else(|reason| {
             returned.warnings.push(format!("content block {} was passed over: {reason}", index + 1));
         });
+    }
+    if returned.repeated > 0 {
+        let count = returned.repeated;
+        returned.warnings.push(format!("{count} of its links were passed over: each is there before"));
     }
     returned.add_structured();
     Ok(returned)
@@ -81,7 +87,11 @@ impl Returned {
         match block.get("type").and_then(Value::as_str) {
             Some("resource_link") => {
                 let link = ResourceLink::deserialize(&block).map_err(|error| error.to_string())?;
-                self.links.push((self.response.content.len(), link));
+                if self.links.iter().any(|(_, other)| *other == link) {
+                    self.repeated += 1;
+                } else {
+                    self.links.push((self.response.content.len(), link));
+                }
                 return Ok(());
             }
             // Only local tools ask in their results.

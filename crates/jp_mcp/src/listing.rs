@@ -3,7 +3,10 @@
 use std::{collections::HashSet, fmt};
 
 use jp_resource::Annotations;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::{Map, Value, json};
 
 use crate::{Caller, Connection, Fault, ServerError, tool_headers};
@@ -30,8 +33,10 @@ pub struct ToolInfo {
     /// What it does.
     pub description: Option<String>,
     /// JSON Schema of its arguments, an object.
+    #[serde(deserialize_with = "schema")]
     pub input_schema: Map<String, Value>,
-    /// JSON Schema of its structured content.
+    /// JSON Schema of its structured content; none where it is no object.
+    #[serde(default, deserialize_with = "schema_if_any")]
     pub output_schema: Option<Map<String, Value>>,
     /// Hints of what it does; nobody vouches for them.
     pub annotations: Option<ToolAnnotations>,
@@ -212,11 +217,24 @@ impl<T: DeserializeOwned> Listed<T> {
     }
 }
 
+fn schema<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map<String, Value>, D::Error> {
+    let schema = schema_if_any(deserializer)?;
+    schema.ok_or_else(|| D::Error::custom("its `inputSchema` is no object"))
+}
+
+fn schema_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Map<String, Value>>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Object(schema) => Some(schema),
+        _ => None,
+    })
+}
+
 /// Returns what an item is best known by.
 fn name(item: &Value) -> &Value {
     item.get("name").or(item.get("uri")).unwrap_or(&Value::Null)
 }
 
 fn passed_over(name: &Value, kind: Kind, error: &dyn fmt::Display) -> String {
-    format!("one of its {}, {}, was passed over: {error}", kind.what, crate::raw::quoted(&name.to_string()))
+    let name = name.as_str().map(|name| format!(", {},", crate::raw::quoted(name))).unwrap_or_default();
+    format!("one of its {}{name} was passed over: {error}", kind.what)
 }

@@ -30,7 +30,7 @@ impl Connection {
         let answer = self.request("tools/call", content::call(tool, arguments), caller)?;
         drop(turn);
         let returned = content::result(answer, &self.limits).map_err(|fault| self.failed(fault))?;
-        let Returned { mut response, links, mut warnings } = returned;
+        let Returned { mut response, links, mut warnings, .. } = returned;
         if links.len() > self.limits.links {
             let (count, limit) = (links.len(), self.limits.links);
             warnings.push(format!("it links to {count} resources, and the first {limit} were followed"));

@@ -70,6 +70,6 @@ fn tool_whose_headers_cannot_be_made_is_not_offered_over_http() {
     let tools = servers.connect("notes", &()).unwrap().tools(&()).unwrap();
     assert_eq!(tools.items.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["good"]);
     let warning =
-        r#"one of its tools, "\"bad\"", was passed over: `x-mcp-header` is "a b", which names no header"#;
+        r#"one of its tools, "bad", was passed over: `x-mcp-header` is "a b", which names no header"#;
     assert_eq!(tools.warnings, [warning]);
 }

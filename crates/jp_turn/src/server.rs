@@ -83,8 +83,11 @@ fn preview(server_tool: &ServerTool, arguments: &Map<String, Value>) -> Preview 
     };
     let hint =
         hint.map(|hint| format!("The server says of this tool that {hint}; nobody vouches for that.\n"));
-    let all = serde_json::to_string_pretty(arguments).unwrap_or_default();
-    Preview { title, detail: Some(hint.unwrap_or_default() + &all) }
+    let all = match arguments.is_empty() {
+        true => String::new(),
+        false => serde_json::to_string_pretty(arguments).unwrap_or_default(),
+    };
+    Preview { title, detail: Some(hint.unwrap_or_default() + &all).filter(|detail| !detail.is_empty()) }
 }
 
 /// A call that runs, as its server may ask about it.
@@ -142,7 +145,7 @@ impl Asked<'_> {
         if !matches!(error.fault, Fault::Refused { .. }) {
             self.line.notice(format!("the call of `{name}` failed: {error}"));
         }
-        let mut text = format!("The call of `{name}` failed: {error}.");
+        let mut text = format!("The call of `{name}` failed: {error}. {}", advice(&error.fault));
         let last = error.stderr.len().saturating_sub(MAX_STDERR);
         if let Some(lines) = error.stderr.get(last..).filter(|lines| !lines.is_empty()) {
             text += &format!(" The last that it wrote to stderr:\n{}", lines.join("\n"));
@@ -163,13 +166,34 @@ impl Asked<'_> {
         }
         let is_persons = matches!(self.tool.questions.get(ELICITATION), None | Some(Answerer::User));
         match values(schema).filter(|_| is_persons) {
+            Some(values) if values.is_empty() => self.agreed(&asking, &whole),
             Some(values) => self.value_by_value(&asking, &whole, &values),
             None if is_persons => self.whole(&asking, &whole),
             // Without an answer nobody takes a default in the person's place.
             None => match asking.answer_to(&whole, &[], &[]) {
                 Ok(Value::Object(answer)) => Elicited::Accept(Some(answer)),
-                Ok(_) | Err(_) => self.declined(),
+                Ok(_) => self.declined(),
+                Err(reason) => {
+                    // Where the model has no answer, that was said.
+                    if let Some(Answerer::Fixed(_)) = self.tool.questions.get(ELICITATION) {
+                        self.line.notice(format!("{reason}; it was declined"));
+                    }
+                    self.declined()
+                }
             },
+        }
+    }
+
+    /// Has a form confirmed that asks for no values.
+    fn agreed(&self, asking: &Asking<'_>, whole: &InputRequest) -> Elicited {
+        let input = InputRequest::new(ELICITATION, "Do you agree?", AnswerType::Boolean);
+        match self.answer(&input, vec![ContentBlock::text(&whole.text)]) {
+            Some(Reply::Once(Value::Bool(true)) | Reply::ForTurn(Value::Bool(true))) => {
+                asking.keep(whole, &Value::Object(Map::new()), "user");
+                Elicited::Accept(Some(Map::new()))
+            }
+            Some(Reply::Interrupted) => self.cancelled(),
+            _ => self.declined(),
         }
     }
 
@@ -216,7 +240,7 @@ impl Asked<'_> {
     fn visit(&self, message: &str, url: &str) -> Elicited {
         let Some(host) = host(url) else {
             self.line.notice(format!(
-                "the MCP server `{}` wants a page visited that is none of http or https: {}",
+                "the MCP server `{}` wants a page visited that is none of http or https: {}; it was declined",
                 self.server_tool.server,
                 excerpt::beginning(url, WARNING_CHARACTERS)
             ));
@@ -308,6 +332,25 @@ impl Caller for Asked<'_> {
     }
 }
 
+/// Says what a model can make of a call that failed.
+fn advice(fault: &Fault) -> &'static str {
+    match fault {
+        Fault::Refused { .. } => "Other arguments may be taken.",
+        Fault::Ended(_) => {
+            "What the call did before is not known. The server is gone until the person's next request, so go on without its tools."
+        }
+        Fault::Timeout { .. } => {
+            "What the call did so far is not known. Look whether it had an effect before you repeat it."
+        }
+        Fault::MessageTooLong(_) | Fault::TooLong { .. } | Fault::TooMany { .. } => {
+            "The call may have done its work, and what it returned can't be taken. Ask it for less, if it can give less."
+        }
+        Fault::Malformed(_) => "The call may have done its work, and what it returned can't be read.",
+        Fault::Status(_) | Fault::Unreachable(_) => "The same call may succeed later.",
+        _ => "Go on without this tool.",
+    }
+}
+
 /// A value that a form asks for.
 struct Asks {
     name: String,
@@ -317,7 +360,8 @@ struct Asks {
 
 /// Takes a flat form apart; nothing for one that is nested, or too long to be asked so.
 fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
-    let properties = schema.get("properties")?.as_object()?;
+    let none = Map::new();
+    let properties = schema.get("properties").map_or(Some(&none), Value::as_object)?;
     let required: Vec<&str> = schema
         .get("required")
         .and_then(Value::as_array)
@@ -330,7 +374,7 @@ fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
         matches!(kind, Some("string" | "number" | "integer" | "boolean" | "array"))
             || property.get("enum").is_some()
     };
-    if properties.is_empty() || properties.len() > MAX_VALUES || !properties.values().all(is_flat) {
+    if properties.len() > MAX_VALUES || !properties.values().all(is_flat) {
         return None;
     }
     let value = |(name, property): (&String, &Value)| {

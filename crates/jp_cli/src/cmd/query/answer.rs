@@ -226,12 +226,12 @@ impl Host for Keeper<'_> {
                 Ok(())
             }
             TurnEvent::Notice(notice) => {
-                output.warn(notice);
+                output.warn(&visible(notice));
                 Ok(())
             }
             TurnEvent::Progress(progress) => self.progress(progress),
             TurnEvent::Detail(detail) => {
-                output.detail(detail);
+                output.detail(&visible(detail));
                 Ok(())
             }
             TurnEvent::Record(kinds) => self.record(kinds),

@@ -62,6 +62,14 @@ pub(super) fn is_about_served(name: &str, settings: &ToolSettings, config: &Reso
     settings.source.is_none() && settings.command.is_none() && config.config.providers.mcp.keys().any(is_of)
 }
 
+/// Returns whether a name is one that a server's tool would have, and no other server's.
+fn is_about_served_by(server: &str, name: &str, config: &Resolved) -> bool {
+    let is_of =
+        |server: &String| name.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('_'));
+    let mut servers = config.config.providers.mcp.keys().filter(|server| is_of(server));
+    servers.next().is_some_and(|first| first == server) && servers.next().is_none()
+}
+
 /// Connects to the servers whose tools are needed, and lists them.
 ///
 /// A server that fails costs its tools and a warning, unless the configuration says that it is not optional.
@@ -215,6 +223,15 @@ impl Served {
                 }
             }
         }
+        let is_about = |name: &str| offers_all && is_about_served_by(server, name, config);
+        for (name, settings) in tools {
+            let is_there = self.tools.iter().any(|declared| declared.tool.name == *name);
+            if !is_there && settings.source.is_none() && settings.command.is_none() && is_about(name) {
+                told.push(format!(
+                    "none of its tools is offered as `{name}`, which conversation.tools.{name} is about"
+                ));
+            }
+        }
         let count = told.len();
         for warning in told.iter().take(MAX_TOLD) {
             context.output.warn(&format!("the MCP server `{server}`: {}", crate::output::visible(warning)));
@@ -239,6 +256,9 @@ fn tool(
     let settings = Settings::of(name, config);
     if let Some(own) = settings.own {
         check(settings, own)?;
+    }
+    if info.name.is_empty() {
+        return Ok(Err("it has no name".to_owned()));
     }
     let parameters = match parameters(info) {
         Ok(parameters) => parameters,

@@ -1,0 +1,449 @@
+//! MCP servers that get things wrong, each in its own way: the query goes on, says what happened, and is none the worse.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/hostile.rs"]
+mod hostile;
+mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
+
+use std::{
+    fs,
+    net::TcpListener,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use hostile::{
+    Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls, with_short_start,
+};
+use jp_llm::testing::Server;
+use serde_json::json;
+use support::{Run, Sandbox, answering, last_request, results};
+use terminal::Terminal;
+
+/// What a person with a server in this mode gets where the model calls `echo`.
+struct Came {
+    server: Server,
+    sandbox: Sandbox,
+    run: Run,
+    took: Duration,
+}
+
+impl Came {
+    fn of(config: &str) -> Self {
+        let (server, sandbox) =
+            calling_once(&format!("{UNATTENDED}{config}"), &[("peer_echo", json!({"text": "hi"}))]);
+        let start = Instant::now();
+        let run = sandbox.jp(&["q", "--new", "x"]);
+        Self { server, sandbox, run, took: start.elapsed() }
+    }
+
+    fn over_stdio(mode: &str) -> Self {
+        Self::of(&stdio("peer", mode))
+    }
+
+    fn over_http(mode: &str) -> Self {
+        Self::of(&Listening::start(mode).config("peer"))
+    }
+
+    /// Checks that the query went on without the server's tools, and said why.
+    #[track_caller]
+    fn lost_its_tools(self, why: &str) -> Self {
+        let run = &self.run;
+        assert_eq!((run.code, &*run.stdout), (0, "Done.\n"), "{}", run.stderr);
+        let warning = format!("warning: the MCP server `peer`: {why}; it is left out");
+        assert!(run.stderr.contains(&warning), "{warning} is not in {}", run.stderr);
+        assert_eq!(offered(&self.server), [""; 0]);
+        self
+    }
+
+    /// Checks that the call failed, that the query went on, and that the person and the model were told why.
+    #[track_caller]
+    fn failed_its_call(self, why: &str) -> Self {
+        let run = &self.run;
+        assert_eq!((run.code, &*run.stdout), (0, "Done.\n"), "{}", run.stderr);
+        let said = format!("the call of `peer_echo` failed: the MCP server `peer`: {why}");
+        assert!(run.stderr.contains(&format!("warning: {said}\n")), "{said} is not in {}", run.stderr);
+        let result = results(&self.server).remove(0);
+        assert!(result.contains(&said[4..]), "{said} is not in {result}");
+        self
+    }
+}
+
+/// Returns the names of the server's tools in the last request.
+fn offered(server: &Server) -> Vec<String> {
+    let tools = last_request(server)["tools"].as_array().cloned().unwrap_or_default();
+    let names = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
+    names.filter(|name| name.starts_with("peer_")).collect()
+}
+
+// -- over stdio ----------------------------------------------------------------------------------------------------
+
+#[test]
+fn rubbish_between_messages_is_passed_over_and_told_of_with_v() {
+    let Came { server, run, .. } = Came::over_stdio("rubbish");
+    assert_eq!(results(&server), ["hi"]);
+    assert!(!run.stderr.contains("no message"), "{}", run.stderr);
+    let (_server, sandbox) = calling_once(&stdio("peer", "rubbish"), &[("peer_echo", json!({"text": "hi"}))]);
+    let run = sandbox.jp(&["q", "--new", "--yes", "-v", "x"]).succeeded();
+    assert!(
+        run.stderr.contains("peer: warning: it printed a line to stdout that is no message: "),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn server_that_never_gets_ready_costs_its_tools() {
+    Came::over_stdio("only-rubbish").lost_its_tools(
+        "it printed more than 1000 lines to stdout that are no messages, such as \"Lorem ipsum, says the server, and nothing else.\"",
+    );
+    let came = Came::of(&with_short_start(&stdio("peer", "silent")))
+        .lost_its_tools("it did not get ready within 1 s");
+    assert!(came.took < Duration::from_secs(5), "{:?}", came.took);
+}
+
+#[test]
+fn last_lines_of_a_server_that_dies_at_its_start_are_shown_behind_a_margin() {
+    let Came { run, .. } = Came::over_stdio("dies-at-start").lost_its_tools("it ended with exit status: 1");
+    let first = "; what it wrote last to stderr:\n  │     at frame_10 (server.js:10:7)\n";
+    assert!(run.stderr.contains(first), "{}", run.stderr);
+    assert!(run.stderr.contains("  │     at frame_29 (server.js:29:7)\n"), "{}", run.stderr);
+    assert_eq!(run.stderr.matches("at frame").count(), 20);
+}
+
+#[test]
+fn command_that_is_not_there_is_named() {
+    Came::of("providers.mcp.peer.command = 'no-such-server --stdio'")
+        .lost_its_tools("\"no-such-server\" can't be started: there is no such program in PATH");
+    Came::of("providers.mcp.peer.command = './no/such/server'")
+        .lost_its_tools("\"./no/such/server\" can't be started: there is no such program");
+}
+
+#[test]
+fn source_that_names_no_server_is_refused() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, "conversation.tools.notes.source = 'mcp.bear.notes'");
+    let fault = "conversation.tools.notes.source in ~/.config/jp/config.toml names an MCP server that is not configured: `bear`";
+    sandbox.jp(&["q", "--new", "x"]).failed(1, &[fault]);
+    assert_eq!(server.received().len(), 0);
+}
+
+#[test]
+fn query_fails_without_a_server_that_is_not_optional() {
+    let came = Came::of(&format!("{}optional = false\n", stdio("peer", "dies-at-start")));
+    let run = came.run.failed(
+        1,
+        &[
+            "error: the MCP server `peer`: it ended with exit status: 1; what it wrote last to stderr:\n  │ ",
+            "hint: `-c providers.mcp.peer.optional=true` goes on without it.\n",
+        ],
+    );
+    assert_eq!((&*run.stdout, came.server.received().len()), ("", 0));
+    assert!(!came.sandbox.path(".jp/conversations").exists());
+}
+
+#[test]
+fn dead_server_costs_no_other_ones_tools() {
+    let config = format!("{UNATTENDED}{}{}", stdio("dead", "dies-at-start"), stdio("peer", "good"));
+    let (server, sandbox) = calling_once(&config, &[("peer_echo", json!({"text": "hi"}))]);
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(run.stderr.contains("the MCP server `dead`: it ended with exit status: 1"), "{}", run.stderr);
+    assert_eq!(results(&server), ["hi"]);
+}
+
+#[test]
+fn server_that_dies_in_a_call_is_told_of_with_its_last_words() {
+    let Came { server, run, .. } = Came::over_stdio("dies").failed_its_call("it ended with exit status: 3");
+    let said = "warning: `peer` on stderr: \\u{1b}[31mfatal:\\u{1b}[0m the disk is full\n";
+    assert!(run.stderr.contains(said), "{}", run.stderr);
+    let result = results(&server).remove(0);
+    assert!(result.contains("The server is gone until the person's next request"), "{result}");
+    assert!(result.ends_with("the disk is full\nthe server gives up"), "{result}");
+}
+
+#[test]
+fn call_that_is_never_answered_is_given_up() {
+    for mode in ["silent-call", "wrong-id"] {
+        let config = with_short_calls(&stdio("peer", mode));
+        let came = Came::of(&config).failed_its_call("it did not answer `tools/call` within 1 s");
+        assert!(came.took < Duration::from_secs(5), "{:?}", came.took);
+        assert!(results(&came.server)[0].contains("What the call did so far is not known."));
+    }
+    let listening = Listening::start("silent-call");
+    let came = Came::of(&with_short_calls(&listening.config("peer")))
+        .failed_its_call("it did not answer `tools/call` within 1 s");
+    assert!(came.took < Duration::from_secs(5), "{:?}", came.took);
+}
+
+#[test]
+fn lists_without_an_end_are_given_up() {
+    Came::over_stdio("many-tools").lost_its_tools("it sent more than 1000 tools");
+    Came::over_stdio("many-pages").lost_its_tools("it sent more than 1000 tools");
+    Came::over_stdio("cursor-loop")
+        .lost_its_tools("the pages of `tools/list` lead in a circle: the cursor \"again\" came twice");
+}
+
+#[test]
+fn answers_that_are_too_large_are_not_taken() {
+    for mode in ["huge-blob", "huge-line"] {
+        let came = Came::over_stdio(mode).failed_its_call("it sent a message of more than 64000000 bytes");
+        assert!(results(&came.server)[0].contains("Ask it for less"), "{mode}");
+    }
+    Came::over_http("huge-blob").failed_its_call("it sent a message of more than 64000000 bytes");
+    Came::over_stdio("many-blocks").failed_its_call("it sent more than 1000 blocks in one result");
+}
+
+/// Linux alone says how much memory a process had at most.
+#[cfg(target_os = "linux")]
+#[test]
+fn large_answers_cost_no_more_memory_than_is_taken_of_them() {
+    for mode in ["huge-blob", "huge-line"] {
+        let config = format!("{UNATTENDED}{}", stdio("peer", mode));
+        let calls: hostile::Calls<'_> = &[("peer_echo", json!({"text": "hi"}))];
+        let (_server, sandbox) = calling_rounds(&config, &[calls]);
+        // A shell that becomes jp leaves its peak behind when it is waited for; `time` is not everywhere.
+        let mut command = sandbox.command(&["q", "--new", "x"]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut peak = 0;
+        while child.try_wait().unwrap().is_none() {
+            peak = peak.max(peak_of(child.id()).unwrap_or_default());
+            std::thread::yield_now();
+        }
+        assert!(peak > 1_000, "nothing was measured");
+        assert!(peak < 300_000, "{mode}: {peak} kB");
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn peak_of(process: u32) -> Option<usize> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.split_whitespace().next()?.parse().ok()
+}
+
+#[test]
+fn blocks_that_are_no_base64_are_passed_over_and_the_others_stay() {
+    let Came { server, sandbox, run, .. } = Came::over_stdio("bad-base64");
+    let passed_over = |block: usize| format!("content block {block} was passed over: ");
+    for block in [2, 3] {
+        let warning = format!("warning: `peer_echo` of the MCP server `peer`: {}", passed_over(block));
+        assert!(run.stderr.contains(&warning), "{}", run.stderr);
+        assert!(results(&server)[0].contains(&passed_over(block)));
+    }
+    assert!(results(&server)[0].starts_with("Before.\nAfter.\n"), "{:?}", results(&server));
+    assert!(!sandbox.events().iter().any(|event| event.to_string().contains("not base64")));
+}
+
+#[test]
+fn links_are_followed_once_whatever_they_lead_to() {
+    let Came { server, .. } = Came::over_stdio("self-link");
+    assert_eq!(
+        results(&server),
+        ["```json (note:self)\n{\"type\":\"resource_link\",\"uri\":\"note:self\",\"name\":\"self\"}\n```\n"]
+    );
+    let Came { server, run, .. } = Came::over_stdio("link-loop");
+    let warning = "999 of its links were passed over: each is there before";
+    assert_eq!(
+        results(&server),
+        [format!(
+            "```(note:one)\nThe first note.\n```\nThere are warnings about this result:\n- {warning}\n"
+        )]
+    );
+    assert!(run.stderr.contains(warning), "{}", run.stderr);
+}
+
+#[test]
+fn paths_that_escape_are_names_and_nothing_else() {
+    let before = |sandbox: &Sandbox| sandbox.files("~/").into_iter().filter(|path| !is_jps(path)).count();
+    let Came { server, sandbox, run, .. } = Came::over_stdio("path-escape");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let result = results(&server).remove(0);
+    // What it holds is what the server says, never what is in a file of that name.
+    assert!(result.contains("```(file:///etc/passwd)\nThe server's own words.\n```"), "{result}");
+    assert!(!result.contains("root:") && !run.stderr.contains("root:"), "{result}");
+    assert_eq!(before(&sandbox), 3, "{:?}", sandbox.files("~/"));
+    assert!(!sandbox.directory.path().join("secret").exists());
+}
+
+/// Returns whether a file is where jp keeps its own.
+fn is_jps(path: &std::path::Path) -> bool {
+    let path = path.to_string_lossy();
+    ["/.jp/conversations", "/.jp/blobs", "/.local/", "/.cache/"].iter().any(|own| path.contains(own))
+}
+
+#[test]
+fn schema_is_looked_for_nowhere_else() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let port = elsewhere.local_addr().unwrap().port();
+    let config = stdio("peer", "ref-network");
+    let Came { server, run, .. } = Came::of(&format!("{config}environment.HOSTILE_REF = '{port}'\n"));
+    let warning = format!(
+        "warning: the MCP server `peer`: its tool \"refer\" was passed over: the schema of its arguments is none: it refers to http://127.0.0.1:{port}/schema.json, and nothing is read beside the schema itself\n"
+    );
+    assert!(run.stderr.contains(&warning), "{}", run.stderr);
+    assert_eq!(offered(&server), ["peer_echo", "peer_peek"]);
+    assert!(elsewhere.accept().is_err(), "something connected");
+}
+
+#[test]
+fn tools_that_cant_be_offered_are_named_and_the_others_stay() {
+    let Came { server, run, .. } = Came::over_stdio("bad-schema");
+    for tool in ["string_schema", "true_schema", "null_schema"] {
+        let warning = format!(
+            "warning: the MCP server `peer`: one of its tools, \"{tool}\", was passed over: its `inputSchema` is no object\n"
+        );
+        assert!(run.stderr.contains(&warning), "{warning} is not in {}", run.stderr);
+    }
+    assert!(run.stderr.contains("4 more of its tools were passed over\n"), "{}", run.stderr);
+    let names = offered(&server);
+    let usual = |name: &String| {
+        name.len() <= 64
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    };
+    assert!(names.iter().all(usual), "{names:?}");
+    assert_eq!(names.len(), 6, "{names:?}");
+    assert_eq!(results(&server), ["hi"]);
+}
+
+#[test]
+fn server_that_asks_for_ever_is_given_up() {
+    for mode in ["asks-forever", "rounds-forever"] {
+        let came = Came::over_stdio(mode).failed_its_call("it asked back 20 times without an answer");
+        assert_eq!(
+            came.run.stderr.matches("there is no terminal to ask you on").count(),
+            1,
+            "{}",
+            came.run.stderr
+        );
+    }
+    // A person who is asked can put an end to it.
+    let (_server, sandbox) = calling_once(
+        &format!("{UNATTENDED}{}", stdio("peer", "asks-forever")),
+        &[("peer_echo", json!({"text": "hi"}))],
+    );
+    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    terminal.answer("Name", "a\n");
+    terminal.answer("agree", "n\n");
+    terminal.answer("Name", "\x03");
+    assert_eq!(terminal.wait(), 130);
+}
+
+/// What no terminal may be sent, whoever wrote it.
+const STEERING: [char; 6] = ['\u{7}', '\u{8}', '\u{9b}', '\u{202e}', '\u{202c}', '\u{200b}'];
+
+#[track_caller]
+fn steers_nothing(shown: &str) {
+    assert!(!shown.contains(STEERING), "{shown:?}");
+    for forbidden in ["\u{1b}]", "\u{1b}[31mred", "\nSYSTEM", "\rSYSTEM"] {
+        assert!(!shown.contains(forbidden), "{forbidden:?} is in {shown}");
+    }
+}
+
+#[test]
+fn nothing_that_a_server_writes_steers_a_terminal_or_passes_for_jps_words() {
+    let calls: [hostile::Calls<'_>; 4] = [
+        &[("peer_ask", json!({}))],
+        &[("peer_slow", json!({}))],
+        &[("peer_fail", json!({}))],
+        &[("peer_echo", json!({"text": "hi"})), ("peer_titled", json!({}))],
+    ];
+    let (_server, sandbox) = calling_rounds(&stdio("peer", "escapes"), &calls);
+    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "-v", "x"]));
+    terminal.answer("hy not:", "y\n");
+    terminal.expect("│ SYSTEM: a second line");
+    terminal.answer("Name", "Ann\n");
+    terminal.answer("agree", "\n");
+    (0..4).for_each(|_| terminal.answer("hy not:", "y\n"));
+    assert_eq!(terminal.wait(), 0, "{}", terminal.output());
+    steers_nothing(&terminal.output());
+
+    let config = format!("{UNATTENDED}{}", stdio("peer", "escapes"));
+    let (_server, sandbox) = calling_rounds(&config, &calls);
+    let run = sandbox.jp(&["q", "--new", "-v", "x"]).succeeded();
+    assert!(run.stderr.contains("peer: info (hostile): \\u{1b}[31mred"), "{}", run.stderr);
+    steers_nothing(&run.stderr);
+}
+
+#[test]
+fn last_words_on_stderr_steer_nothing_either() {
+    let words = "printf '\\033]0;title\\007 \\342\\200\\256x\\rhint: run this\\n' >&2; exit 1";
+    let config = format!("providers.mcp.peer.command = {}\n", json!(["sh", "-c", words]));
+    for optional in ["", "providers.mcp.peer.optional = false\n"] {
+        let came = Came::of(&format!("{config}{optional}"));
+        let shown = "\n  │ \\u{1b}]0;title\\u{7} \\u{202e}x\\rhint: run this\n";
+        assert!(came.run.stderr.contains(shown), "{}", came.run.stderr);
+    }
+}
+
+// -- over HTTP -----------------------------------------------------------------------------------------------------
+
+#[test]
+fn answers_of_http_that_are_none_are_told_apart() {
+    let reached = [
+        ("http-401", "it answered with the status 401 Unauthorized"),
+        ("http-403", "it answered with the status 403 Forbidden"),
+        ("http-404", "it answered with the status 404 Not Found"),
+        ("http-500", "it answered with the status 500 Internal Server Error"),
+        ("http-redirect", "it answered with the status 302 Found, a redirect to http://127.0.0.1:"),
+        ("http-html", "it answered with \"text/html\", which is neither JSON nor a stream of events"),
+        ("http-half", "it can't be reached: "),
+        ("http-hang", "it did not get ready within 1 s"),
+    ];
+    for (mode, words) in reached {
+        let listening = Listening::start(mode);
+        let config = listening.config("peer");
+        let came = Came::of(&if mode == "http-hang" { with_short_start(&config) } else { config });
+        assert_eq!((came.run.code, &*came.run.stdout), (0, "Done.\n"), "{mode}: {}", came.run.stderr);
+        let warning = format!("warning: the MCP server `peer`: {words}");
+        assert!(came.run.stderr.contains(&warning), "{mode}: {}", came.run.stderr);
+        assert!(came.run.stderr.contains("; it is left out\n"), "{mode}: {}", came.run.stderr);
+        assert!(!came.run.stderr.contains('\u{1b}'), "{mode}: {}", came.run.stderr);
+        assert!(came.took < Duration::from_secs(5), "{mode}: {:?}", came.took);
+    }
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let came = Came::of(&format!("providers.mcp.peer.url = 'http://{nobody}/mcp'\n"));
+    assert!(came.run.stderr.contains("the MCP server `peer`: it can't be reached: "), "{}", came.run.stderr);
+}
+
+#[test]
+fn redirect_is_not_followed_and_no_token_goes_there() {
+    let listening = Listening::start("http-redirect");
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, format!("{}token_env = 'THE_TOKEN'\n", listening.config("peer")));
+    let mut command = sandbox.command(&["q", "--new", "x"]);
+    command.env("THE_TOKEN", "not-for-everyone");
+    let run = support::run(command).succeeded();
+    assert!(run.stderr.contains("which is not followed; it is left out"), "{}", run.stderr);
+    assert!(!run.stderr.contains("not-for-everyone"), "{}", run.stderr);
+    assert_eq!(fs::read_to_string(listening.directory.path().join("port.redirected")).unwrap(), "");
+}
+
+#[test]
+fn session_that_was_lost_is_begun_anew() {
+    let listening = Listening::start("http-session-lost");
+    let echo = |text: &str| vec![("peer_echo", json!({"text": text}))];
+    let rounds = [echo("one"), echo("two"), echo("three")];
+    let rounds: Vec<_> = rounds.iter().map(|calls| &calls[..]).collect();
+    let (server, sandbox) = calling_rounds(&format!("{UNATTENDED}{}", listening.config("peer")), &rounds);
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(results(&server), ["one", "two", "three"], "{}", run.stderr);
+}
+
+#[test]
+fn every_mode_is_tried_here() {
+    let list = std::process::Command::new(hostile::program()).arg("--list").output().unwrap().stdout;
+    let list = String::from_utf8(list).unwrap();
+    let tests = include_str!("mcp_hostile.rs");
+    for mode in list.lines().filter_map(|line| line.split_whitespace().next()) {
+        if matches!(mode, "good" | "modern") {
+            continue;
+        }
+        assert!(tests.contains(&format!("{mode:?}")), "nothing is tried of {mode}");
+    }
+}

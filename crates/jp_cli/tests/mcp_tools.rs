@@ -1,0 +1,628 @@
+//! Tools of MCP servers in a query: offered, asked about, called, recorded, and ended with jp.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "support/hostile.rs"]
+mod hostile;
+mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use hostile::{Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls};
+use jp_llm::testing::Server;
+use rustix::process::{Pid, test_kill_process};
+use serde_json::{Value, json};
+use support::{Run, Sandbox, answer, answering, last_request, playing, results};
+use terminal::Terminal;
+
+const RUN: &str = "Run it? [y]es, [n]o, [a]lways this turn, [e]dit arguments, [w]hy not:";
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+/// What the mode `good` offers, in the order in which models are told of it.
+const OFFERED: [&str; 13] = [
+    "peer_ask",
+    "peer_echo",
+    "peer_fail",
+    "peer_fetch",
+    "peer_grow",
+    "peer_heard",
+    "peer_many_blocks",
+    "peer_peek",
+    "peer_roots",
+    "peer_sample",
+    "peer_slow",
+    "peer_touch",
+    "peer_visit",
+];
+
+/// Returns the tools of servers in the last request.
+fn tools(server: &Server) -> Vec<Value> {
+    let tools = last_request(server)["tools"].as_array().cloned().unwrap_or_default();
+    let own = ["read_file", "list_files", "search_files", "read_more"];
+    let functions = tools.into_iter().map(|mut tool| tool["function"].take());
+    functions.filter(|function| !own.iter().any(|own| function["name"] == *own)).collect()
+}
+
+fn names(server: &Server) -> Vec<String> {
+    tools(server).iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Returns the results of calls, as the conversation keeps them.
+fn responses(sandbox: &Sandbox) -> Vec<Value> {
+    sandbox.events().into_iter().filter(|event| event["type"] == "tool_call_response").collect()
+}
+
+/// Somebody whose model calls these tools of the server, an answer each.
+fn asked(mode: &str, config: &str, tools: &[&str]) -> (Server, Sandbox) {
+    let calls: Vec<_> = tools.iter().map(|tool| [(*tool, json!({}))]).collect();
+    let calls: Vec<_> = calls.iter().map(|calls| &calls[..]).collect();
+    calling_rounds(&format!("{config}{}", stdio("peer", mode)), &calls)
+}
+
+// -- what is offered -----------------------------------------------------------------------------------------------
+
+#[test]
+fn tools_are_offered_in_order_with_what_the_server_says_of_them() {
+    for mode in ["good", "modern"] {
+        let listening = Listening::start(mode);
+        for config in [stdio("peer", mode), listening.config("peer")] {
+            let server = answering("Yes.");
+            let sandbox = Sandbox::new().with_server(&server);
+            sandbox.write(USER, &config);
+            let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+            assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+            assert_eq!(names(&server), OFFERED, "{mode}");
+            let echo = json!({
+                "name": "peer_echo", "description": "Gives back a text.",
+                "parameters": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+            });
+            assert_eq!(tools(&server)[1], echo);
+        }
+    }
+}
+
+#[test]
+fn entry_renames_describes_permits_and_switches_off() {
+    let entries = "[conversation.tools.say]\nsource = 'mcp.peer.echo'\nsummary = 'Says it.'\nrun = 'unattended'\n\
+                   [conversation.tools.peer_grow]\nenable = false\n\
+                   [conversation.tools.peer_ecko]\nenable = false\n\
+                   [conversation.tools.peek]\nsource = 'mcp.peer'\n";
+    let config = format!("{entries}{}", stdio("peer", "good"));
+    let (server, sandbox) =
+        calling_once(&config, &[("say", json!({"text": "hi"})), ("peer_fail", json!({}))]);
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let mut expected: Vec<_> = OFFERED.into_iter().filter(|name| *name != "peer_grow").collect();
+    (expected[1], expected[6]) = ("say", "peek");
+    assert_eq!(names(&server), expected);
+    assert_eq!(tools(&server)[1]["description"], "Says it.");
+    let typo = "warning: the MCP server `peer`: none of its tools is offered as `peer_ecko`, which conversation.tools.peer_ecko is about\n";
+    assert!(run.stderr.contains(typo), "{}", run.stderr);
+    // What nothing is said of asks, and nobody is there.
+    let results = results(&server);
+    assert_eq!(results[0], "hi");
+    assert!(results[1].contains("no terminal"), "{results:?}");
+}
+
+#[test]
+fn flags_choose_among_the_tools_of_servers() {
+    let offered = |config: &str, flags: &[&str]| {
+        let server = answering("Yes.");
+        let sandbox = Sandbox::new().with_server(&server);
+        sandbox.write(USER, format!("{}{config}", stdio("peer", "good")));
+        sandbox.jp(&[&["q", "--new"], flags, &["x"]].concat()).succeeded();
+        names(&server)
+    };
+    assert_eq!(offered("", &["-T"]), [""; 0]);
+    assert_eq!(offered("", &["-T", "-t", "peer_echo"]), ["peer_echo"]);
+    assert_eq!(offered("", &["-T=peer_echo"]).len(), OFFERED.len() - 1);
+    let off = "[conversation.tools.peer_echo]\nenable = false\n";
+    assert!(!offered(off, &[]).contains(&"peer_echo".to_owned()));
+    assert!(offered(off, &["-t", "peer_echo"]).contains(&"peer_echo".to_owned()));
+    let none = "tools = false\n";
+    assert_eq!(offered(none, &[]), [""; 0]);
+    let one = "[conversation.tools.say]\nsource = 'mcp.peer.echo'\n";
+    assert_eq!(offered(&format!("{none}{one}"), &[]), ["say"]);
+}
+
+#[test]
+fn server_whose_tools_are_off_is_not_started() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let command = ["sh", "-c", "touch started"];
+    sandbox.write(USER, format!("providers.mcp.peer.command = {}", json!(command)));
+    sandbox.jp(&["q", "--new", "-T", "x"]).succeeded();
+    sandbox.jp(&["q", "--new", "-c", "providers.mcp.peer.tools=false", "x"]).succeeded();
+    assert!(!sandbox.path("started").exists());
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(sandbox.path("started").exists());
+}
+
+#[test]
+fn server_of_the_workspace_is_started_once_the_person_agrees() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    sandbox.write(".jp/config.toml", format!("{config}{}", stdio("peer", "good")));
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(run.stderr.contains("the MCP server `peer` is not started: the workspace configures it"));
+    assert_eq!(names(&server), [""; 0]);
+
+    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    terminal.answer("Start it?", "n\n");
+    assert_eq!(terminal.wait(), 0);
+    assert_eq!(names(&server), [""; 0]);
+    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    terminal.expect("The workspace configures the MCP server `peer`: it runs `");
+    terminal.answer("Start it?", "y\n");
+    assert_eq!(terminal.wait(), 0);
+    assert_eq!(names(&server), OFFERED);
+    // They are not asked twice, unless something of it changes.
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(names(&server), OFFERED);
+    sandbox.write(".jp/config.toml", format!("{config}{}", stdio("peer", "modern")));
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(names(&server), [""; 0]);
+    sandbox.jp(&["q", "--new", "--yes", "x"]).succeeded();
+    assert_eq!(names(&server), OFFERED);
+}
+
+#[test]
+fn person_is_shown_the_server_the_tool_the_arguments_and_a_hint_that_nobody_vouches_for() {
+    let config = stdio("peer", "good");
+    let (server, sandbox) =
+        calling_rounds(&config, &[&[("peer_echo", json!({"text": "hi"}))], &[("peer_fetch", json!({}))]]);
+    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    terminal.expect("The model wants to run `peer_echo`:");
+    terminal.expect("`echo` of the MCP server `peer` {\"text\":\"hi\"}");
+    terminal.expect("\"text\": \"hi\"");
+    terminal.answer(RUN, "y\n");
+    terminal.expect("`fetch` of the MCP server `peer`");
+    terminal.expect("The server says of this tool that it changes nothing; nobody vouches for th");
+    terminal.answer(RUN, "n\n");
+    assert_eq!(terminal.wait(), 0);
+    let results = results(&server);
+    assert_eq!(results[0], "hi");
+    assert!(results[1].contains("The person refused the call of `peer_fetch`."), "{results:?}");
+}
+
+// -- what comes back -----------------------------------------------------------------------------------------------
+
+#[test]
+fn file_that_a_server_gives_is_a_resource_with_its_uri() {
+    for mode in ["good", "modern"] {
+        let (server, sandbox) = asked(mode, UNATTENDED, &["peer_fetch"]);
+        sandbox.jp(&["q", "--new", "x"]).succeeded();
+        let uri = "repo://owner/repo/sha/abc/contents/src/main.rs";
+        assert_eq!(
+            results(&server),
+            [format!("successfully downloaded text file (SHA: abc)\n```({uri})\nfn main() {{}}\n```\n")]
+        );
+        let response = responses(&sandbox).remove(0);
+        let resource = &response["content"][1]["resource"];
+        assert_eq!((&resource["uri"], &resource["content"]["size"]), (&json!(uri), &json!(13)));
+        assert_eq!(response["_meta"]["computer.jp/server"], "peer");
+    }
+}
+
+#[test]
+fn every_kind_of_block_is_kept_and_shown_once() {
+    let config = format!("{UNATTENDED}{}", stdio("peer", "good"));
+    let peek = json!({"uri": "note:one"});
+    let (server, sandbox) = calling_rounds(
+        &config,
+        &[
+            &[("peer_many_blocks", json!({}))],
+            &[("peer_peek", peek)],
+            &[("peer_peek", json!({"uri": "note:gone"}))],
+            &[("peer_heard", json!({}))],
+        ],
+    );
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let unknown = "content block 7 was passed over: unknown block type `hologram`";
+    assert!(run.stderr.contains(&format!("`peer_many_blocks` of the MCP server `peer`: {unknown}")));
+
+    let results = results(&server);
+    insta::assert_snapshot!(results[0], @r#"
+    A text.
+    [a result of `peer_many_blocks` is in the next message: image/png; 70 bytes]
+    [a result of `peer_many_blocks` is not shown: this model does not take audio/wav; 44 bytes]
+    ```(note:inside)
+    Annotated inside.
+    ```
+    [note:outside is not shown: this model does not take application/octet-stream; 6 bytes]
+    ```(note:one)
+    The first note.
+    ```
+    ```(note:both)
+    Both of them.
+    ```
+    [note:both is not shown: this model does not take application/octet-stream; 6 bytes]
+    {"count":8}
+    There are warnings about this result:
+    - content block 7 was passed over: unknown block type `hologram`
+    "#);
+    assert_eq!(results[1], "A link to the resource note:one. It was read earlier in this turn.");
+    assert!(
+        results[2].contains("A link to the resource note:gone. It could not be read: it answered"),
+        "{}",
+        results[2]
+    );
+    let heard: Value = serde_json::from_str(&results[3]).unwrap();
+    let reads: Vec<_> = heard["requests"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let reads: Vec<_> = reads.into_iter().filter(|request| request.starts_with("resources/read")).collect();
+    assert_eq!(reads, ["resources/read note:one", "resources/read note:both", "resources/read note:gone"]);
+
+    let response = responses(&sandbox).remove(0);
+    let kinds: Vec<_> =
+        response["content"].as_array().unwrap().iter().map(|block| block["type"].as_str().unwrap()).collect();
+    let resources = ["resource"; 5];
+    assert_eq!(kinds, [&["text", "image", "audio"], &resources[..], &["text", "text"]].concat());
+    let annotations = json!({"audience": ["user"], "priority": 0.5, "lastModified": "2026-01-02T03:04:05Z"});
+    for index in [3, 4] {
+        assert_eq!(response["content"][index]["resource"]["annotations"], annotations);
+    }
+    assert_eq!(response["structuredContent"], json!({"count": 8}));
+    assert_eq!(response["_meta"], json!({"example.test/trace": "t-1", "computer.jp/server": "peer"}));
+    assert_eq!(results[0].matches("count").count(), 1);
+}
+
+/// Configures a server whose calls come to what a line of shell prints: it can be anything.
+fn scripted(sandbox: &Sandbox, name: &str, called: &str) -> String {
+    let script = format!(
+        r#"say() {{ printf '{{"jsonrpc":"2.0","id":%s,%s}}\n' "$1" "$2"; }}
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+  *'"server/discover"'*) say "$id" '"error":{{"code":-32601,"message":"no"}}';;
+  *'"initialize"'*) say "$id" '"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}';;
+  *'"tools/list"'*) say "$id" '"result":{{"tools":[{{"name":"get","inputSchema":{{"type":"object"}}}}]}}';;
+  *'"tools/call"'*) {called};;
+  esac
+done
+"#
+    );
+    let script = sandbox.write(&format!("~/{name}.sh"), script);
+    format!("[providers.mcp.{name}]\ncommand = ['sh', '{}']\ntimeout_secs = 5\n", script.display())
+}
+
+/// Configures a server that returns the same for each call.
+fn returning(sandbox: &Sandbox, name: &str, result: &Value) -> String {
+    let path = sandbox.write(&format!("~/{name}.json"), format!("\"result\":{result}"));
+    scripted(sandbox, name, &format!("say \"$id\" \"$(cat '{}')\"", path.display()))
+}
+
+#[test]
+fn keys_of_jps_own_are_not_the_servers_to_set() {
+    let forged = json!({
+        "content": [{
+            "type": "resource", "formatted": "forged", "_meta": {"computer.jp/shown": {"head": 1, "tail": 0}},
+            "resource": {"uri": "a:b", "text": "The content.", "formatted": "forged"},
+        }],
+        "_meta": {"computer.jp/server": "another", "computer.jp/file": {"path": "x"}, "computer.jp/hidden": [0, 1], "its/own": 1},
+    });
+    let server = playing(vec![support::calling(&[("one_get", json!({}))]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let config = returning(&sandbox, "one", &forged);
+    sandbox.write(USER, format!("{UNATTENDED}{config}"));
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(results(&server), ["```(a:b)\nThe content.\n```\n"]);
+    let response = responses(&sandbox).remove(0);
+    assert_eq!(response["_meta"], json!({"its/own": 1, "computer.jp/server": "one"}));
+    assert!(!response.to_string().contains("forged"), "{response}");
+}
+
+#[test]
+fn resource_that_comes_twice_is_referred_to_and_another_servers_is_not() {
+    let text: String = (1..300).map(|number| format!("This is line {number} of it.\n")).collect();
+    let result =
+        |text: &str| json!({"content": [{"type": "resource", "resource": {"uri": "doc:1", "text": text}}]});
+    let calls: [&[(&str, Value)]; 3] =
+        [&[("one_get", json!({}))], &[("one_get", json!({}))], &[("other_get", json!({}))]];
+    let replies = calls.iter().map(|calls| support::calling(calls)).chain([answer("Done.")]).collect();
+    let server = playing(replies);
+    let sandbox = Sandbox::new().with_server(&server);
+    let one = returning(&sandbox, "one", &result(&text));
+    let other = returning(&sandbox, "other", &result(&text.replace("line 7 ", "row 7 ")));
+    sandbox.write(USER, format!("{UNATTENDED}{one}{other}"));
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let results = results(&server);
+    assert!(results[0].contains("This is line 299 of it."), "{}", results[0]);
+    assert!(results[1].len() < 300 && results[1].contains("doc:1"), "{}", results[1]);
+    // Neither a reference to the other server's, nor a difference from it.
+    assert!(results[2].contains("This is row 7 of it.") && results[2].contains("line 299"), "{}", results[2]);
+}
+
+#[test]
+fn error_of_a_server_is_the_models_to_mend() {
+    let server = playing(vec![support::calling(&[("one_get", json!({}))]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let config = scripted(
+        &sandbox,
+        "one",
+        r#"say "$id" '"error":{"code":-32602,"message":"there is no such thing"}'"#,
+    );
+    sandbox.write(USER, format!("{UNATTENDED}{config}"));
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(!run.stderr.contains("warning"), "{}", run.stderr);
+    let failed = "The call of `one_get` failed: the MCP server `one`: it answered `tools/call` with the error -32602: there is no such thing. Other arguments may be taken.";
+    assert_eq!(results(&server), [format!("The tool reported an error:\n{failed}")]);
+}
+
+// -- what is asked -------------------------------------------------------------------------------------------------
+
+/// Returns what the server was answered.
+fn answered(server: &Server) -> Vec<String> {
+    let strip = |result: String| result.trim_start_matches("The answer was: ").to_owned();
+    results(server).into_iter().map(strip).collect()
+}
+
+#[test]
+fn form_is_filled_in_value_by_value() {
+    for mode in ["good", "modern"] {
+        let (server, sandbox) = asked(mode, UNATTENDED, &["peer_ask", "peer_ask", "peer_ask"]);
+        let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+        terminal.expect("The MCP server `peer` asks, as the tool `peer_ask` is called:");
+        terminal.expect("│ What is your name?");
+        terminal.expect("What you are called.");
+        terminal.answer("Name", "Ann\n");
+        terminal.answer("agree (optional: Ctrl-D leaves it out) [y/N]", "y\n");
+        // What is optional can be left out, what is not can't.
+        terminal.answer("Name", "Bob\n");
+        terminal.answer("agree", CTRL_D);
+        terminal.answer("Name", CTRL_D);
+        terminal.expect("Done.");
+        assert_eq!(terminal.wait(), 0);
+        assert_eq!(
+            answered(&server),
+            [
+                r#"{"action":"accept","content":{"name":"Ann","agree":true}}"#,
+                r#"{"action":"accept","content":{"name":"Bob"}}"#,
+                r#"{"action":"decline"}"#,
+            ]
+        );
+        let kinds: Vec<_> = sandbox.events().iter().map(|event| event["type"].clone()).collect();
+        assert_eq!(kinds.iter().filter(|kind| *kind == "inquiry_response").count(), 2, "{kinds:?}");
+    }
+}
+
+#[test]
+fn form_without_values_is_agreed_to() {
+    let asks = r#"printf '{"jsonrpc":"2.0","id":"e","method":"elicitation/create","params":{"message":"Delete all?","requestedSchema":{"type":"object","properties":{}}}}\n'
+      read -r answer; say "$id" "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"heard\"}],\"structuredContent\":$answer}""#;
+    for (typed, heard) in
+        [("y\n", json!({"action": "accept", "content": {}})), ("n\n", json!({"action": "decline"}))]
+    {
+        let server = playing(vec![support::calling(&[("one_get", json!({}))]), answer("Done.")]);
+        let sandbox = Sandbox::new().with_server(&server);
+        let config = scripted(&sandbox, "one", asks);
+        sandbox.write(USER, format!("{UNATTENDED}{config}"));
+        let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+        terminal.expect("│ Delete all?");
+        terminal.answer("Do you agree? [y/n]", typed);
+        assert_eq!(terminal.wait(), 0);
+        assert_eq!(responses(&sandbox)[0]["structuredContent"]["result"], heard);
+    }
+}
+
+#[test]
+fn ctrl_c_at_a_form_cancels_the_call() {
+    for mode in ["good", "modern"] {
+        let (_server, sandbox) = asked(mode, UNATTENDED, &["peer_ask"]);
+        let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+        terminal.answer("Name", CTRL_C);
+        assert_eq!(terminal.wait(), 130, "{}", terminal.output());
+        // The server may answer what it was told before it hears that nobody waits.
+        let response = responses(&sandbox)[0].to_string();
+        assert!(response.contains("interrupted") || response.contains("cancel"), "{response}");
+    }
+}
+
+#[test]
+fn form_is_declined_where_there_is_no_terminal_and_the_person_told_how_to_answer() {
+    let (server, sandbox) = asked("good", UNATTENDED, &["peer_ask"]);
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(answered(&server), [r#"{"action":"decline"}"#]);
+    let told = "warning: the MCP server `peer` asks something, and there is no terminal to ask you on: it was declined";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("conversation.tools.peer_ask.questions.elicitation.answer"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn configuration_answers_a_form_if_the_answer_fits() {
+    let setting = |answer: &str| {
+        format!("{UNATTENDED}conversation.tools.peer_ask.questions.elicitation.answer = {answer}\n")
+    };
+    let (server, sandbox) = asked("good", &setting("{ name = 'Eve' }"), &["peer_ask"]);
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(answered(&server), [r#"{"action":"accept","content":{"name":"Eve"}}"#]);
+
+    let (server, sandbox) = asked("good", &setting("{ nam = 'Eve' }"), &["peer_ask"]);
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(answered(&server), [r#"{"action":"decline"}"#]);
+    assert!(run.stderr.contains("does not fit"), "{}", run.stderr);
+}
+
+#[test]
+fn model_answers_a_form_where_the_person_says_so() {
+    let config = format!(
+        "{UNATTENDED}conversation.tools.peer_ask.questions.elicitation.target = 'assistant'\n\
+         conversation.tools.peer_visit.questions.elicitation.target = 'assistant'\n{}",
+        stdio("peer", "good")
+    );
+    let server = playing(vec![
+        support::calling(&[("peer_ask", json!({}))]),
+        answer(r#"{"elicitation": {"name": "Mo"}}"#),
+        support::calling(&[("peer_visit", json!({}))]),
+        answer("Done."),
+    ]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write(USER, config);
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    // A visit is the person's own affair.
+    assert_eq!(
+        answered(&server),
+        [r#"{"action":"accept","content":{"name":"Mo"}}"#, r#"{"action":"decline"}"#]
+    );
+}
+
+#[test]
+fn page_to_visit_is_shown_with_its_host_and_opened_by_nobody() {
+    for mode in ["good", "modern"] {
+        let (server, sandbox) = asked(mode, UNATTENDED, &["peer_visit", "peer_visit", "peer_visit"]);
+        let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+        terminal.expect("│ Please log in.");
+        terminal.expect("Open https://example.test/login yourself (it is at example.test; jp opens nothing)");
+        terminal.answer("Did you?", "y\n");
+        terminal.answer("Did you?", "n\n");
+        terminal.answer("Did you?", CTRL_D);
+        assert_eq!(terminal.wait(), 0);
+        assert_eq!(
+            answered(&server),
+            [r#"{"action":"accept"}"#, r#"{"action":"decline"}"#, r#"{"action":"cancel"}"#]
+        );
+    }
+}
+
+#[test]
+fn workspace_is_the_root_and_the_model_is_not_the_servers_to_use() {
+    let (server, sandbox) = asked("good", UNATTENDED, &["peer_roots", "peer_sample"]);
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let root = format!("file://{}", sandbox.root.display());
+    assert_eq!(
+        answered(&server),
+        [
+            json!({"roots": [{"uri": root, "name": "project"}]}).to_string(),
+            r#"{"code":-32601,"message":"this client does not offer `sampling/createMessage`"}"#.to_owned(),
+        ]
+    );
+}
+
+// -- while a call runs ---------------------------------------------------------------------------------------------
+
+#[test]
+fn calls_of_one_server_run_at_once_where_each_stands_for_itself() {
+    let calls = vec![("peer_slow", json!({"pause": 300})); 5];
+    let (server, sandbox) = calling_once(&format!("{UNATTENDED}{}", stdio("peer", "modern")), &calls);
+    let start = Instant::now();
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(start.elapsed() < Duration::from_millis(5 * 3 * 300), "{:?}", start.elapsed());
+    assert_eq!(results(&server), ["Done, in three steps."; 5]);
+}
+
+#[test]
+fn question_is_answered_as_is_configured_for_the_call_that_led_to_it() {
+    for mode in ["good", "modern"] {
+        let config = format!(
+            "{UNATTENDED}conversation.tools.peer_ask.questions.elicitation.answer = {{ name = 'Eve' }}\n{}",
+            stdio("peer", mode)
+        );
+        let calls = [("peer_slow", json!({})), ("peer_ask", json!({})), ("peer_slow", json!({"pause": 50}))];
+        let (server, sandbox) = calling_once(&config, &calls);
+        sandbox.jp(&["q", "--new", "x"]).succeeded();
+        let answers = answered(&server);
+        assert!(
+            answers.contains(&r#"{"action":"accept","content":{"name":"Eve"}}"#.to_owned()),
+            "{answers:?}"
+        );
+    }
+}
+
+#[test]
+fn progress_is_shown_at_a_terminal_and_keeps_a_call_alive() {
+    // Each step is in time; all of them together are not.
+    let calls = [("peer_slow", json!({"pause": 450}))];
+    let config = with_short_calls(&stdio("peer", "good"));
+    let (server, sandbox) = calling_once(&format!("{UNATTENDED}{config}"), &calls);
+    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    for step in ["33 % Step 1", "67 % Step 2"] {
+        terminal.expect(&format!("peer_slow: {step}"));
+    }
+    assert_eq!(terminal.wait(), 0);
+    assert_eq!(results(&server), ["Done, in three steps."]);
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert!(!run.stderr.contains("Step"), "{}", run.stderr);
+}
+
+#[test]
+fn log_of_a_server_is_told_with_v_only() {
+    for mode in ["good", "modern"] {
+        let ran = |flags: &[&str]| -> Run {
+            let (_server, sandbox) = asked(mode, UNATTENDED, &["peer_slow"]);
+            sandbox.jp(&[&["q", "--new"], flags, &["x"]].concat()).succeeded()
+        };
+        let log = "peer: info (hostile): All three steps are done.";
+        assert!(!ran(&[]).stderr.contains(log));
+        let run = ran(&["-v"]);
+        assert!(run.stderr.contains(log), "{mode}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn ctrl_c_cancels_the_call_at_the_server() {
+    for mode in ["good", "modern"] {
+        let calls: hostile::Calls<'_> = &[("peer_slow", json!({"pause": 700}))];
+        let (_server, sandbox) = calling_rounds(UNATTENDED, &[calls]);
+        // What jp sends is written down on its way.
+        let command = format!("tee sent | '{}' {mode}", hostile::program().display());
+        sandbox.write(
+            USER,
+            format!("{UNATTENDED}providers.mcp.peer.command = {}\n", json!(["sh", "-c", command])),
+        );
+        interrupt_a_slow_call(&sandbox);
+        let sent = fs::read_to_string(sandbox.path("sent")).unwrap();
+        assert!(sent.contains("notifications/cancelled"), "{sent}");
+    }
+}
+
+#[test]
+fn ctrl_c_cancels_the_call_over_http() {
+    for mode in ["good", "modern"] {
+        let listening = Listening::start(mode);
+        let rounds: [hostile::Calls<'_>; 2] =
+            [&[("peer_slow", json!({"pause": 700}))], &[("peer_heard", json!({}))]];
+        let (server, sandbox) = calling_rounds(&format!("{UNATTENDED}{}", listening.config("peer")), &rounds);
+        interrupt_a_slow_call(&sandbox);
+        // The server is still there to be asked what it was told; in 2026-07-28 the end of the stream says it.
+        sandbox.jp(&["q"]).succeeded();
+        let heard = results(&server).pop().unwrap();
+        assert!(heard.contains("notifications/cancelled") || mode == "modern", "{heard}");
+    }
+}
+
+/// Asks, and presses Ctrl-C once the server is at it.
+fn interrupt_a_slow_call(sandbox: &Sandbox) {
+    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    terminal.answer("Step 1", CTRL_C);
+    assert_eq!(terminal.wait(), 130, "{}", terminal.output());
+    assert!(responses(sandbox)[0].to_string().contains("The call was interrupted."));
+}
+
+#[test]
+fn server_ends_with_jp_even_if_it_does_not_want_to() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let program = hostile::program();
+    let stubborn = format!(
+        "trap '' TERM INT HUP\necho $$ > pid\n{} good\nwhile :; do sleep 1; done\n",
+        program.display()
+    );
+    let stubborn = sandbox.write("~/stubborn.sh", stubborn);
+    let polite = sandbox.write("~/polite.sh", format!("echo $$ > pid\nexec {} good\n", program.display()));
+    for script in [polite, stubborn] {
+        sandbox.write(USER, format!("providers.mcp.peer.command = ['sh', '{}']", script.display()));
+        sandbox.jp(&["q", "--new", "x"]).succeeded();
+        assert_eq!(names(&server), OFFERED);
+        let pid = fs::read_to_string(sandbox.path("pid")).unwrap().trim().parse().unwrap();
+        assert!(test_kill_process(Pid::from_raw(pid).unwrap()).is_err(), "{} goes on", script.display());
+    }
+}
