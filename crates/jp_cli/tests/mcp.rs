@@ -299,7 +299,7 @@ fn failure_names_the_cause_and_the_next_step() {
     error: the MCP server `wrong`: "no-such-program" can't be started: there is no such program in PATH
     hint: check providers.mcp.wrong.command; a program that is not in PATH needs its whole path.
 
-    error: the MCP server `dead`: it ended with exit status: 3; what it wrote last to stderr:
+    error: the MCP server `dead`: it ended with exit status: 3; what it wrote to stderr:
       │ no data
 
     error: the MCP server `notes`: it answered `resources/read` with the error -32002: there is no such thing

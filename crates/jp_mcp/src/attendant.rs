@@ -4,7 +4,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
         mpsc::Sender,
     },
 };
@@ -30,7 +30,6 @@ const MAX_CHANGES: usize = 1_000;
 /// What comes up while a request runs, for whoever waits for it.
 pub(crate) enum Event {
     Asked(Elicitation, oneshot::Sender<Elicited>),
-    Progressed(Progress),
     Done(Result<Value, crate::Fault>),
 }
 
@@ -41,6 +40,8 @@ pub(crate) enum Sign {
     Alive,
     /// A person is asked, who has all the time they need.
     Asking,
+    /// They have answered.
+    Answered,
 }
 
 /// A request that runs.
@@ -49,8 +50,12 @@ pub(crate) struct Running {
     key: u64,
     id: Option<RequestId>,
     token: Option<String>,
-    pub(crate) events: Sender<Event>,
-    pub(crate) signs: UnboundedSender<Sign>,
+    events: Sender<Event>,
+    signs: UnboundedSender<Sign>,
+    /// How far it is, until whoever waits has seen it.
+    progress: Arc<Mutex<Option<Progress>>>,
+    /// How often something was asked for it.
+    asked: Arc<AtomicUsize>,
 }
 
 /// Something that a server says has changed.
@@ -74,6 +79,10 @@ pub(crate) struct Shared {
     running: Mutex<Vec<Running>>,
     changes: Mutex<Vec<Change>>,
     keys: AtomicU64,
+    /// How often one request may ask.
+    rounds: usize,
+    /// Whether a stream of changes ended and could not be opened again.
+    pub(crate) is_deaf: AtomicBool,
 }
 
 /// What rmcp runs for a connection.
@@ -96,8 +105,16 @@ impl Attendant {
 }
 
 impl Shared {
-    pub(crate) fn new(raw: Arc<Raw>, client: Client) -> Self {
-        Self { raw, client, running: Mutex::default(), changes: Mutex::default(), keys: AtomicU64::new(0) }
+    pub(crate) fn new(raw: Arc<Raw>, client: Client, rounds: usize) -> Self {
+        Self {
+            raw,
+            client,
+            running: Mutex::default(),
+            changes: Mutex::default(),
+            keys: AtomicU64::new(0),
+            rounds,
+            is_deaf: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn wants_logs(&self) -> bool {
@@ -105,9 +122,15 @@ impl Shared {
     }
 
     /// Adds a request; it is taken away with [`Self::ended`].
-    pub(crate) fn begun(&self, events: Sender<Event>, signs: UnboundedSender<Sign>) -> u64 {
+    pub(crate) fn begun(
+        &self,
+        events: Sender<Event>,
+        signs: UnboundedSender<Sign>,
+        progress: Arc<Mutex<Option<Progress>>>,
+    ) -> u64 {
         let key = self.keys.fetch_add(1, Relaxed);
-        self.running().push(Running { key, id: None, token: None, events, signs });
+        let (id, token, asked) = (None, None, Arc::default());
+        self.running().push(Running { key, id, token, events, signs, progress, asked });
         key
     }
 
@@ -153,28 +176,39 @@ impl Shared {
         let token = params["progressToken"].to_string();
         let running = self.running().iter().find(|running| running.token.as_ref() == Some(&token)).cloned();
         if let (Some(running), Some(progress)) = (running, Progress::read(params)) {
-            // Nobody waits for it any more where these fail.
+            // Nobody waits for it any more where this fails.
             _ = running.signs.send(Sign::Alive);
-            _ = running.events.send(Event::Progressed(progress));
+            *running.progress.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
         }
     }
 
     /// Has a person asked by whoever waits for the request that led to it.
+    ///
+    /// Where nothing says which one that is, it is the one that runs; of several nobody is asked in another's place.
     pub(crate) async fn ask(&self, elicitation: Elicitation, of: Option<&RequestId>) -> Elicited {
         let running = {
             let running = self.running();
-            // Where the transport can't tell, it is about the newest request.
-            let own = running.iter().find(|running| of.is_some() && running.id.as_ref() == of);
-            own.or(running.last()).cloned()
+            match (of, running.as_slice()) {
+                (Some(id), all) => all.iter().find(|running| running.id.as_ref() == Some(id)).cloned(),
+                (None, [one]) => Some(one.clone()),
+                (None, _) => None,
+            }
         };
-        let Some(running) = running else { return Elicited::Decline };
+        let Some(running) = running else {
+            self.raw
+                .remark("it asked something, and nothing says for which request: it was declined".to_owned());
+            return Elicited::Decline;
+        };
+        if running.asked.fetch_add(1, Relaxed) > self.rounds {
+            return Elicited::Decline;
+        }
         let (reply, answer) = oneshot::channel();
         _ = running.signs.send(Sign::Asking);
         let answer = match running.events.send(Event::Asked(elicitation, reply)) {
             Ok(()) => answer.await.unwrap_or(Elicited::Cancel),
             Err(_) => Elicited::Cancel,
         };
-        _ = running.signs.send(Sign::Alive);
+        _ = running.signs.send(Sign::Answered);
         answer
     }
 

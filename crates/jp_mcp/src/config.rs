@@ -57,7 +57,7 @@ pub enum Transport {
 }
 
 /// What is started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Program {
     /// The program.
     pub program: String,
@@ -83,11 +83,23 @@ pub struct Endpoint {
 }
 
 /// What may be a key is left out.
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variables: Vec<_> = self.environment.keys().collect();
+        f.debug_struct("Program")
+            .field("program", &self.program)
+            .field("environment", &variables)
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What may be a key is left out.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<_> = self.headers.keys().collect();
         f.debug_struct("Endpoint")
-            .field("url", &self.url.as_str())
+            .field("host", &self.url.host_str())
             .field("headers", &headers)
             .finish_non_exhaustive()
     }
@@ -119,6 +131,8 @@ pub struct Client {
 pub struct Limits {
     /// Length of one message in bytes.
     pub message: usize,
+    /// Number of values in one message.
+    pub values: usize,
     /// Number of blocks in one result.
     pub blocks: usize,
     /// Length of the text of one block or resource in bytes.
@@ -143,6 +157,7 @@ impl Limits {
     /// What is taken of every server.
     pub const USUAL: Self = Self {
         message: 64_000_000,
+        values: 2_000_000,
         blocks: 1_000,
         text: 10_000_000,
         blob: 10_000_000,
@@ -164,7 +179,7 @@ mod tests {
         let url = Url::parse("https://example.com/mcp").expect("it is a URL");
         let headers = BTreeMap::from([("X-Key".to_owned(), "hush".to_owned())]);
         let endpoint = Endpoint { url, headers, token: Some("hush".to_owned()) };
-        let shown = r#"Endpoint { url: "https://example.com/mcp", headers: ["X-Key"], .. }"#;
+        let shown = r#"Endpoint { host: Some("example.com"), headers: ["X-Key"], .. }"#;
         assert_eq!(format!("{endpoint:?}"), shown);
     }
 }

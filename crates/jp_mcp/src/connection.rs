@@ -1,9 +1,11 @@
 //! A server that is spoken to.
 
 use std::{
+    cell::Cell,
     collections::HashSet,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError,
+        atomic::Ordering::Relaxed,
         mpsc::{self, RecvTimeoutError},
     },
     thread,
@@ -29,11 +31,11 @@ use tokio::{
 };
 
 use crate::{
-    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, ResourceInfo, Revision, ServerConfig,
-    ServerError, Tokens, Transport,
+    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, Progress, ResourceInfo, Revision,
+    ServerConfig, ServerError, Tokens, Transport,
     attendant::{Attendant, Event, Shared, Sign},
     http::{self, Http},
-    raw::Raw,
+    raw::{self, Raw},
     stdio::{self, Process},
 };
 
@@ -43,6 +45,9 @@ const TICK: Duration = Duration::from_millis(50);
 const MOST_TIMEOUTS: u32 = 10;
 /// How long ending a session may take.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often a stream of changes is opened again that ends by itself, and how long is waited before.
+const MOST_STREAMS: usize = 1_000;
+const STREAM_PAUSE: Duration = Duration::from_secs(1);
 /// A page must be visited before a request can be answered (MCP 2025-11-25, "URL Elicitation Required Error").
 const URL_REQUIRED: i32 = -32042;
 
@@ -107,7 +112,7 @@ pub(crate) async fn connect(
     limits: Limits,
 ) -> Result<Connection, ServerError> {
     let raw = Arc::new(Raw::default());
-    let shared = Arc::new(Shared::new(Arc::clone(&raw), client.clone()));
+    let shared = Arc::new(Shared::new(Arc::clone(&raw), client.clone(), limits.rounds));
     let failure = |fault| ServerError::new(&config.name, fault);
     let attendant = Attendant::new(Arc::clone(&shared), config.revision);
     let (process, served) = match &config.transport {
@@ -194,7 +199,7 @@ async fn not_ready(
     process: Option<Process>,
     raw: &Raw,
 ) -> ServerError {
-    let fault = match (&error, raw.fault(None)) {
+    let fault = match (&error, raw.start_fault()) {
         (None, None | Some(Fault::Status(_))) => Fault::StartTimeout(config.startup_timeout),
         (_, Some(fault)) => fault,
         (Some(error), None) => match (start_fault(error), &process) {
@@ -206,7 +211,7 @@ async fn not_ready(
     let mut stderr = Vec::new();
     if let Some(process) = process {
         process.stop().await;
-        stderr = process.stderr();
+        stderr = process.take_stderr();
     }
     ServerError { stderr, ..ServerError::new(&config.name, fault) }
 }
@@ -231,7 +236,13 @@ fn start_fault(error: &ClientInitializeError) -> Option<Fault> {
 }
 
 fn refused(method: &str, error: &ErrorData) -> Fault {
-    Fault::Refused { method: method.to_owned(), code: error.code.0, message: error.message.to_string() }
+    let data = error.data.as_ref().filter(|data| !data.is_null());
+    let data = data.map(|data| format!(" ({})", raw::shortened(&data.to_string()))).unwrap_or_default();
+    Fault::Refused {
+        method: method.to_owned(),
+        code: error.code.0,
+        message: format!("{}{data}", error.message),
+    }
 }
 
 impl Default for About {
@@ -277,10 +288,10 @@ impl Connection {
         &self.about
     }
 
-    /// Returns whether the server is gone.
+    /// Returns whether the server is gone, or tells nothing any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.peer.is_transport_closed()
+        self.peer.is_transport_closed() || self.shared.is_deaf.load(Relaxed)
     }
 
     /// Returns which resources, and lists of them, the server said have changed since the last time.
@@ -330,18 +341,31 @@ impl Connection {
         }
         let filter = filter.build();
         let (peer, shared) = (self.peer.clone(), Arc::clone(&self.shared));
+        let uris: Vec<String> = uris.iter().map(|uri| (*uri).to_owned()).collect();
         let (acknowledge, acknowledged) = mpsc::channel();
         self.runtime.spawn(async move {
-            match peer.listen(filter).await {
-                Ok(mut subscription) => {
-                    // Fails where nobody waits for it.
-                    _ = acknowledge.send(Ok(()));
-                    while let Ok(Some(notification)) = subscription.next().await {
-                        shared.told(notification);
+            let mut acknowledge = Some(acknowledge);
+            for attempt in 0..MOST_STREAMS {
+                let mut stream = match peer.listen(filter.clone()).await {
+                    Ok(stream) => stream,
+                    Err(error) => {
+                        // Fails where nobody waits for it.
+                        _ = acknowledge.map(|acknowledge| acknowledge.send(Err(error)));
+                        break;
                     }
+                };
+                _ = acknowledge.take().map(|acknowledge| acknowledge.send(Ok(())));
+                if attempt > 0 {
+                    // What changed in between was not told.
+                    uris.iter().for_each(|uri| shared.changed(Change::Resource(uri.clone())));
+                    shared.changed(Change::Tools);
                 }
-                Err(error) => _ = acknowledge.send(Err(error)),
+                while let Ok(Some(notification)) = stream.next().await {
+                    shared.told(notification);
+                }
+                tokio::time::sleep(STREAM_PAUSE).await;
             }
+            shared.is_deaf.store(true, Relaxed);
         });
         acknowledged
     }
@@ -373,12 +397,13 @@ impl Connection {
         params: Value,
         caller: &dyn Caller,
     ) -> Result<Value, ServerError> {
-        let mut asking = params.clone();
+        let asking = Asking { connection: self, caller, count: Cell::new(0) };
+        let mut asked = params.clone();
         for _ in 0..=self.limits.rounds {
-            let answer = match self.request_once(method, asking, caller) {
-                Err(ServerError { fault: Fault::UrlRequired(elicitations), .. }) => {
-                    self.visited(&elicitations, caller)?;
-                    asking = params.clone();
+            let answer = match self.request_once(method, asked, &asking) {
+                Err(ServerError { fault: Fault::UrlRequired(pages), .. }) => {
+                    self.visited(&pages, &asking)?;
+                    asked = params.clone();
                     continue;
                 }
                 answer => answer?,
@@ -386,18 +411,18 @@ impl Connection {
             if answer.get("resultType").and_then(Value::as_str) != Some("input_required") {
                 return Ok(answer);
             }
-            asking = params.clone();
-            let responses = self.responses(&answer, caller)?;
-            asking["inputResponses"] = responses.into();
+            asked = params.clone();
+            let responses = self.responses(&answer, &asking)?;
+            asked["inputResponses"] = responses.into();
             if let Some(state) = answer.get("requestState") {
-                asking["requestState"] = state.clone();
+                asked["requestState"] = state.clone();
             }
         }
         Err(self.failed(Fault::TooManyRounds(self.limits.rounds)))
     }
 
     /// Answers what a server wants before it answers (MCP 2026-07-28, "Multi Round-Trip Requests").
-    fn responses(&self, answer: &Value, caller: &dyn Caller) -> Result<Map<String, Value>, ServerError> {
+    fn responses(&self, answer: &Value, asking: &Asking<'_>) -> Result<Map<String, Value>, ServerError> {
         let requests = answer.get("inputRequests").and_then(Value::as_object);
         let mut responses = Map::new();
         for (key, request) in requests.into_iter().flatten() {
@@ -407,7 +432,7 @@ impl Connection {
                     let read = Elicitation::read(params);
                     let elicitation =
                         read.map_err(|reason| self.failed(Fault::Malformed(format!("it sent {reason}"))))?;
-                    self.asked(&elicitation, caller)?.into_result()
+                    asking.answer(&elicitation)?.into_result()
                 }
                 "roots/list" => self.shared.roots(),
                 method => {
@@ -420,31 +445,27 @@ impl Connection {
         Ok(responses)
     }
 
-    fn asked(&self, elicitation: &Elicitation, caller: &dyn Caller) -> Result<Elicited, ServerError> {
-        let answer = caller.asked(elicitation);
-        if caller.is_cancelled() { Err(self.failed(Fault::Interrupted)) } else { Ok(answer) }
-    }
-
     /// Has the person visit the pages that a server wants visited first.
-    fn visited(&self, elicitations: &[Value], caller: &dyn Caller) -> Result<(), ServerError> {
-        for elicitation in elicitations {
-            let mut elicitation = elicitation.clone();
-            elicitation["mode"] = "url".into();
-            let read = Elicitation::read(&elicitation);
-            let elicitation =
-                read.map_err(|reason| self.failed(Fault::Malformed(format!("it sent {reason}"))))?;
-            if !matches!(self.asked(&elicitation, caller)?, Elicited::Accept(_)) {
+    fn visited(&self, pages: &[Value], asking: &Asking<'_>) -> Result<(), ServerError> {
+        for page in pages {
+            let text = |key: &str| page.get(key).and_then(Value::as_str).map(str::to_owned);
+            let (Some(message), Some(url)) = (text("message"), text("url")) else {
                 return Err(
-                    self.failed(Fault::Malformed("it wants a page visited first, and it was not".to_owned()))
+                    self.failed(Fault::Malformed("it wants a page visited and does not say which".into()))
                 );
+            };
+            if !matches!(asking.answer(&Elicitation::Url { message, url })?, Elicited::Accept(_)) {
+                return Err(self.failed(Fault::Declined));
             }
         }
         Ok(())
     }
 
     /// Makes one request and waits for what comes of it.
-    fn request_once(&self, method: &str, params: Value, caller: &dyn Caller) -> Result<Value, ServerError> {
+    fn request_once(&self, method: &str, params: Value, asking: &Asking<'_>) -> Result<Value, ServerError> {
+        let caller = asking.caller;
         let (events, arrived) = mpsc::channel();
+        let progress = Arc::new(Mutex::new(None));
         let (cancel, cancelled) = oneshot::channel();
         let request = Request {
             method: method.to_owned(),
@@ -455,23 +476,23 @@ impl Connection {
             timeout: caller.timeout().unwrap_or(self.timeout),
             wants_logs: self.shared.wants_logs() && self.about.is_stateless(),
         };
-        self.runtime.spawn(request.run(events, cancelled));
+        self.runtime.spawn(request.run(events, Arc::clone(&progress), cancelled));
         let mut cancel = Some(cancel);
-        let mut asked = 0;
-        let result = loop {
+        let tell = || {
             self.shared.raw.remarks().iter().for_each(|remark| caller.logged(remark));
+            let newest = progress.lock().unwrap_or_else(PoisonError::into_inner).take();
+            newest.iter().for_each(|progress| caller.progressed(progress));
+        };
+        let result = loop {
+            tell();
             match arrived.recv_timeout(TICK) {
                 Ok(Event::Done(result)) => break result,
-                Ok(Event::Progressed(progress)) => caller.progressed(&progress),
-                // Where it is gone, nobody waits for the answer.
-                Ok(Event::Asked(elicitation, reply)) => {
-                    asked += 1;
-                    if asked > self.limits.rounds {
-                        // What still comes of it is of no interest.
-                        break Err(Fault::TooManyRounds(self.limits.rounds));
-                    }
-                    _ = reply.send(caller.asked(&elicitation));
-                }
+                Ok(Event::Asked(elicitation, reply)) => match asking.answer(&elicitation) {
+                    // Where it is gone, nobody waits for the answer.
+                    Ok(answer) => _ = reply.send(answer),
+                    // The request is given up with what cancels it.
+                    Err(error) => break Err(error.fault),
+                },
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     break Err(Fault::Ended("the connection is closed".to_owned()));
@@ -483,16 +504,26 @@ impl Connection {
                 _ = cancel.send(());
             }
         };
-        self.shared.raw.remarks().iter().for_each(|remark| caller.logged(remark));
+        tell();
         result.map_err(|fault| self.ended(fault))
     }
 
     /// Makes an error of a fault; where the server may be gone, with what it wrote last.
     fn ended(&self, fault: Fault) -> ServerError {
         let is_gone = matches!(fault, Fault::Ended(_) | Fault::MessageTooLong(_) | Fault::Timeout { .. });
-        let stderr =
-            self.process.as_ref().filter(|_| is_gone).map(|process| process.stderr()).unwrap_or_default();
+        // Each line is told once.
+        let stderr = self
+            .process
+            .as_ref()
+            .filter(|_| is_gone)
+            .map(|process| process.take_stderr())
+            .unwrap_or_default();
         ServerError { stderr, ..self.failed(fault) }
+    }
+
+    /// Returns how long one thing may take in all, whatever signs of life there are.
+    pub(crate) fn longest(&self) -> Duration {
+        self.timeout * MOST_TIMEOUTS
     }
 
     pub(crate) fn failed(&self, fault: Fault) -> ServerError {
@@ -511,6 +542,28 @@ impl Connection {
     }
 }
 
+/// Who answers what comes up in a request, and how much they were asked.
+struct Asking<'a> {
+    connection: &'a Connection,
+    caller: &'a dyn Caller,
+    count: Cell<usize>,
+}
+
+impl Asking<'_> {
+    /// Has the caller answer, unless they were asked too much or want no more of it.
+    fn answer(&self, elicitation: &Elicitation) -> Result<Elicited, ServerError> {
+        let limit = self.connection.limits.rounds;
+        if self.count.replace(self.count.get() + 1) >= limit {
+            return Err(self.connection.failed(Fault::TooManyRounds(limit)));
+        }
+        let answer = self.caller.asked(elicitation);
+        match self.caller.is_cancelled() {
+            true => Err(self.connection.failed(Fault::Interrupted)),
+            false => Ok(answer),
+        }
+    }
+}
+
 /// A request on its way.
 struct Request {
     method: String,
@@ -523,9 +576,14 @@ struct Request {
 }
 
 impl Request {
-    async fn run(self, events: mpsc::Sender<Event>, cancelled: oneshot::Receiver<()>) {
+    async fn run(
+        self,
+        events: mpsc::Sender<Event>,
+        progress: Arc<Mutex<Option<Progress>>>,
+        cancelled: oneshot::Receiver<()>,
+    ) {
         let (signs, signals) = channel::unbounded_channel();
-        let key = self.shared.begun(events.clone(), signs);
+        let key = self.shared.begun(events.clone(), signs, progress);
         let result = self.answered(key, cancelled, signals).await;
         self.shared.ended(key);
         let result = match (result, &self.process) {
@@ -560,9 +618,7 @@ impl Request {
         let mut handle = sent.map_err(|error| fault(&self.method, error, None, raw))?;
         let id = handle.id.clone();
         self.shared.identified(key, &id, &json!(handle.progress_token));
-        let start = Instant::now();
-        let mut deadline = Some(start + self.timeout);
-        let most = start + self.timeout * MOST_TIMEOUTS;
+        let mut clock = Clock::new(self.timeout);
         let given_up = loop {
             tokio::select! {
                 response = &mut handle.rx => {
@@ -572,8 +628,10 @@ impl Request {
                     raw.forget(&id);
                     return answer;
                 }
-                Some(sign) = signals.recv() => deadline = (sign == Sign::Alive).then(|| (Instant::now() + self.timeout).min(most)),
-                () = until(deadline) => break Fault::Timeout { method: self.method.clone(), timeout: self.timeout },
+                Some(sign) = signals.recv() => clock.take(sign),
+                () = until(clock.deadline()) => {
+                    break Fault::Timeout { method: self.method.clone(), timeout: clock.given() };
+                }
                 _ = &mut cancelled => break Fault::Interrupted,
             }
         };
@@ -588,6 +646,54 @@ impl Request {
         let notification = CancelledNotification::new(params);
         // It may be gone.
         _ = tokio::time::timeout(CLOSE_TIMEOUT, self.peer.send_notification(notification.into())).await;
+    }
+}
+
+/// Says how long a request may still take: so long since the last sign of life, and some times that in all. The time that
+/// a person takes to answer is theirs.
+struct Clock {
+    timeout: Duration,
+    deadline: Instant,
+    most: Instant,
+    /// How many questions are open, and since when there are any.
+    open: usize,
+    since: Instant,
+}
+
+impl Clock {
+    fn new(timeout: Duration) -> Self {
+        let now = Instant::now();
+        Self { timeout, deadline: now + timeout, most: now + timeout * MOST_TIMEOUTS, open: 0, since: now }
+    }
+
+    fn take(&mut self, sign: Sign) {
+        let now = Instant::now();
+        match sign {
+            Sign::Alive => {}
+            Sign::Asking => {
+                if self.open == 0 {
+                    self.since = now;
+                }
+                self.open += 1;
+            }
+            Sign::Answered => {
+                self.open = self.open.saturating_sub(1);
+                if self.open == 0 {
+                    self.most += now - self.since;
+                }
+            }
+        }
+        self.deadline = (now + self.timeout).min(self.most);
+    }
+
+    /// Returns how long the request had, once its time is over.
+    fn given(&self) -> Duration {
+        if self.deadline < self.most { self.timeout } else { self.timeout * MOST_TIMEOUTS }
+    }
+
+    /// Returns when the request is given up; never while a person is asked.
+    fn deadline(&self) -> Option<Instant> {
+        (self.open == 0).then_some(self.deadline)
     }
 }
 

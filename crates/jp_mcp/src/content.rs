@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jp_resource::{Annotations, Resource, ResourceContent};
+use jp_resource::{Annotations, Resource, ResourceContent, mime};
 use jp_tool::{ContentBlock, ToolResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -36,6 +36,8 @@ pub(crate) struct ResourceLink {
     pub(crate) mime_type: Option<String>,
     pub(crate) size: Option<u64>,
     pub(crate) annotations: Option<Annotations>,
+    #[serde(rename = "_meta")]
+    pub(crate) meta: Option<Map<String, Value>>,
 }
 
 /// What a resource holds.
@@ -78,7 +80,7 @@ pub(crate) fn result(answer: Value, limits: &Limits) -> Result<Returned, Fault> 
         let count = returned.repeated;
         returned.warnings.push(format!("{count} of its links were passed over: each is there before"));
     }
-    returned.add_structured();
+    returned.add_structured(limits);
     Ok(returned)
 }
 
@@ -99,15 +101,27 @@ impl Returned {
             _ => {}
         }
         without_formatted(&mut block);
-        let block = ContentBlock::from_json(block).map_err(|error| error.to_string())?;
+        let mut block = ContentBlock::from_json(block).map_err(|error| error.to_string())?;
         check_length(&block, limits)?;
+        if let ContentBlock::Resource { resource, .. } = &mut block {
+            as_text(resource);
+        }
         self.response.content.push(block);
         Ok(())
     }
 
-    /// Adds structured content as text, unless the text says the same.
-    fn add_structured(&mut self) {
+    /// Adds structured content as text, unless the text says the same. What is too long is passed over.
+    fn add_structured(&mut self, limits: &Limits) {
         let Some(structured) = &self.response.structured_content else { return };
+        let length = structured.to_string().len();
+        if length > limits.text {
+            let limit = limits.text;
+            self.warnings.push(format!(
+                "its structured content was passed over: it has {length} bytes, and {limit} are the most"
+            ));
+            self.response.structured_content = None;
+            return;
+        }
         // Alone it is shown in any case.
         if self.response.content.is_empty() && self.links.is_empty() {
             return;
@@ -128,9 +142,9 @@ fn repeats(content: &[ContentBlock], structured: &Value) -> bool {
     let says = |text: &String, value: &Value| {
         value.as_str() == Some(text) || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
     };
-    // What is no object is wrapped by common servers, and lists have a block an item.
-    let inner =
-        structured.as_object().filter(|object| object.len() == 1).and_then(|object| object.get("result"));
+    // Common servers wrap what is no object, under whatever name, and lists may have a block an item.
+    let only = structured.as_object().filter(|object| object.len() == 1);
+    let inner = only.and_then(|object| object.values().next());
     let each = |items: &Vec<Value>| {
         items.len() == texts.len() && items.iter().zip(&texts).all(|(item, text)| says(text, item))
     };
@@ -144,6 +158,16 @@ fn without_formatted(block: &mut Value) {
         if let Some(Value::Object(object)) = block.pointer_mut(at) {
             object.remove("formatted");
         }
+    }
+}
+
+/// Takes a blob for the text that its type says it is, where it can be: its bytes, and so its checksum, stay what they are.
+fn as_text(resource: &mut Resource) {
+    let is_text = resource.mime_type.as_deref().is_some_and(mime::is_text);
+    if let (true, ResourceContent::Blob(bytes)) = (is_text, &resource.content)
+        && let Ok(text) = str::from_utf8(bytes)
+    {
+        resource.content = ResourceContent::Text(text.to_owned());
     }
 }
 
@@ -183,8 +207,9 @@ pub(crate) fn contents(answer: &Value, limits: &Limits) -> Result<Read, Fault> {
         let mut block = json!({"resource": contents});
         without_formatted(&mut block);
         match Resource::deserialize(&block["resource"]) {
-            Ok(resource) => {
+            Ok(mut resource) => {
                 check_resource(&resource, limits)?;
+                as_text(&mut resource);
                 read.contents.push(resource);
             }
             Err(error) => {
@@ -216,14 +241,21 @@ impl ResourceLink {
         format!("A link to the resource {name}{}{facts}. {reason}", self.uri)
     }
 
-    /// Fills in what the content itself does not say.
-    pub(crate) fn complete(&self, resource: &mut Resource) {
+    /// Makes a block of the content that it led to, with what the content itself does not say. Names stay with attachments.
+    pub(crate) fn block(&self, mut resource: Resource) -> ContentBlock {
         if resource.mime_type.is_none() {
             resource.mime_type.clone_from(&self.mime_type);
         }
         if resource.annotations.is_none() {
             resource.annotations.clone_from(&self.annotations);
         }
+        if resource.title.is_none() {
+            resource.title.clone_from(&self.title);
+        }
+        if resource.description.is_none() {
+            resource.description.clone_from(&self.description);
+        }
+        ContentBlock::Resource { resource, meta: self.meta.clone() }
     }
 }
 
@@ -241,9 +273,4 @@ pub(crate) fn complete(resource: &mut Resource, listed: &crate::ResourceInfo) {
     if resource.annotations.is_none() {
         resource.annotations.clone_from(&listed.annotations);
     }
-}
-
-/// Returns arguments of a request that names something and gives values for it.
-pub(crate) fn call(name: &str, arguments: &Map<String, Value>) -> Value {
-    json!({"name": name, "arguments": arguments})
 }

@@ -49,6 +49,9 @@ pub enum Fault {
         /// What the server says of it.
         message: String,
     },
+    /// It wants a page to be visited first, and the person did not.
+    #[error("it wants a page to be visited first, and it was not")]
+    Declined,
     /// It wants pages to be visited before it answers.
     #[error("it wants {} pages to be visited first", .0.len())]
     UrlRequired(Vec<serde_json::Value>),

@@ -24,7 +24,7 @@ use crate::{
     auth::Access,
     config::is_loopback,
     error::HttpError,
-    raw::{Raw, quoted},
+    raw::{self, Raw, quoted},
 };
 
 /// How long making a connection may take.
@@ -167,24 +167,20 @@ impl Http {
     /// Reads the events of a response, each handed through [`Raw`].
     fn events(&self, response: Response) -> Events {
         let limit = self.limits.message;
-        let mut since_event = 0;
+        let mut event = EventLength::default();
         let bytes = response.bytes_stream().map(move |chunk| {
             let chunk = chunk.map_err(|error| HttpError::new(Fault::Unreachable(causes(&error))))?;
-            // An empty line ends an event; where one is in the chunk, what follows it is of the next.
-            since_event = match chunk
-                .windows(2)
-                .rposition(|pair| pair == b"\n\n" || pair == b"\r\r" || pair == b"\n\r")
-            {
-                Some(end) => chunk.len() - end,
-                None => since_event + chunk.len(),
-            };
-            if since_event > limit { Err(HttpError::new(Fault::MessageTooLong(limit))) } else { Ok(chunk) }
+            if event.after(&chunk) > limit {
+                Err(HttpError::new(Fault::MessageTooLong(limit)))
+            } else {
+                Ok(chunk)
+            }
         });
-        let raw = Arc::clone(&self.raw);
+        let (raw, limits) = (Arc::clone(&self.raw), self.limits);
         let events = SseStream::from_bytes_stream(bytes);
         let events = events.filter_map(move |event| {
             let event = match event {
-                Ok(event) => seen(event, &raw).map(Ok),
+                Ok(event) => seen(event, &raw, &limits).map(Ok),
                 Err(error) => {
                     note(&raw, &error);
                     Some(Err(error))
@@ -202,11 +198,14 @@ impl Http {
         id: Option<&RequestId>,
     ) -> Result<Option<ServerJsonRpcMessage>, Failure> {
         let body = self.body(response, id).await?;
-        let malformed = |reason: String| self.failed(id, Fault::Malformed(reason));
-        let message: Value = serde_json::from_slice(&body).map_err(|_| {
-            malformed(format!("its answer is no JSON: {}", quoted(&String::from_utf8_lossy(&body))))
-        })?;
-        Ok(self.raw.received(message))
+        match raw::read(&body, &self.limits) {
+            Ok(Some(message)) => Ok(self.raw.received(message)),
+            Ok(None) => {
+                let quoted = quoted(&String::from_utf8_lossy(&body));
+                Err(self.failed(id, Fault::Malformed(format!("its answer is no JSON: {quoted}"))))
+            }
+            Err(fault) => Err(self.failed(id, fault)),
+        }
     }
 
     async fn body(&self, mut response: Response, id: Option<&RequestId>) -> Result<Vec<u8>, Failure> {
@@ -224,16 +223,46 @@ impl Http {
     }
 }
 
+/// How long the event is that a stream is in.
+#[derive(Default)]
+struct EventLength {
+    bytes: usize,
+    /// Whether a line has just ended: another end is an empty line, which ends the event.
+    is_at_line: bool,
+}
+
+impl EventLength {
+    /// Returns the greatest length that an event has within more of the stream.
+    fn after(&mut self, chunk: &[u8]) -> usize {
+        let mut greatest = 0;
+        for byte in chunk {
+            self.bytes += 1;
+            greatest = greatest.max(self.bytes);
+            match byte {
+                b'\n' if self.is_at_line => self.bytes = 0,
+                b'\n' => self.is_at_line = true,
+                b'\r' => {}
+                _ => self.is_at_line = false,
+            }
+        }
+        greatest
+    }
+}
+
 /// Hands the message of an event through; nothing is left of what rmcp need not see.
-fn seen(mut event: Sse, raw: &Raw) -> Option<Sse> {
+fn seen(mut event: Sse, raw: &Raw, limits: &Limits) -> Option<Sse> {
     let data = event.data.as_deref().unwrap_or_default();
     if data.trim().is_empty() {
         return Some(event);
     }
-    let message = match serde_json::from_str::<Value>(data) {
-        Ok(message) => raw.received(message),
-        Err(_) => {
+    let message = match raw::read(data.as_bytes(), limits) {
+        Ok(Some(message)) => raw.received(message),
+        Ok(None) => {
             raw.remark(format!("it sent an event that is no message: {}", quoted(data)));
+            None
+        }
+        Err(fault) => {
+            raw.end(fault);
             None
         }
     };
@@ -246,7 +275,10 @@ fn seen(mut event: Sse, raw: &Raw) -> Option<Sse> {
 fn note(raw: &Raw, error: &SseError) {
     let mut cause: Option<&dyn std::error::Error> = Some(error);
     while let Some(error) = cause {
-        if let Some(HttpError(fault)) = error.downcast_ref() {
+        // A stream that only broke off is taken up again.
+        if let Some(HttpError(fault)) = error.downcast_ref()
+            && matches!(**fault, Fault::MessageTooLong(_))
+        {
             raw.end((**fault).clone());
         }
         cause = error.source();

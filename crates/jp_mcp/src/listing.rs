@@ -1,6 +1,6 @@
 //! What a server lists: tools, resources and templates, page by page.
 
-use std::{collections::HashSet, fmt};
+use std::{collections::HashSet, fmt, time::Instant};
 
 use jp_resource::Annotations;
 use serde::{
@@ -166,6 +166,7 @@ impl Connection {
         if !is_offered {
             return Ok(listed);
         }
+        let start = Instant::now();
         let mut cursor: Option<String> = None;
         let mut seen = HashSet::new();
         for page in 0.. {
@@ -180,6 +181,11 @@ impl Connection {
             }
             cursor = answer.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
             let Some(cursor) = &cursor else { break };
+            let most = self.longest();
+            if start.elapsed() > most {
+                let (method, timeout) = (kind.method.to_owned(), most);
+                return Ok(listed.cut_by(self.failed(Fault::Timeout { method, timeout })));
+            }
             if page + 1 >= self.limits.pages {
                 let fault = Fault::TooMany { what: "pages", limit: self.limits.pages };
                 return Ok(listed.cut_by(self.failed(fault)));
@@ -200,7 +206,7 @@ impl<T: DeserializeOwned> Listed<T> {
             return Some(Fault::Malformed(format!("its answer to `{}` has no `{}`", kind.method, kind.key)));
         };
         for item in items {
-            if self.items.len() == kind.limit {
+            if self.items.len() + self.warnings.len() >= kind.limit {
                 return Some(Fault::TooMany { what: kind.what, limit: kind.limit });
             }
             match T::deserialize(item) {

@@ -7,24 +7,36 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    fmt,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, DiscoverResult, RequestId, ServerJsonRpcMessage};
 use serde_json::{Value, json};
 
-use crate::{Fault, LogMessage};
+use crate::{Fault, Limits, LogMessage};
 
 /// How many remarks are kept.
 const MAX_REMARKS: usize = 100;
+/// How long one of them may be, in characters.
+const MAX_REMARK: usize = 2_000;
+/// How many requests of a server's own are kept.
+const MAX_QUESTIONS: usize = 100;
 /// How much of a line that is no message is quoted.
 const MAX_QUOTED: usize = 200;
 
 /// What passes between the transport and whoever waits.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Raw(Mutex<Inner>);
 
-#[derive(Debug, Default)]
+/// What servers say is nobody's business but of those who asked.
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Raw").finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
 struct Inner {
     /// Requests without an answer yet, and what rmcp sees of the answer.
     open: HashMap<i64, Seen>,
@@ -76,11 +88,12 @@ impl Raw {
             self.remark_logged(LogMessage::read(message.get("params").unwrap_or(&Value::Null)));
             return None;
         }
-        if let (false, Some(id)) = (is_answer, message.get("id")) {
-            let params = message.get("params").cloned().unwrap_or_default();
-            self.inner().questions.insert(id.to_string(), params);
-        }
+        let params = if is_answer { None } else { message.get("params").cloned() };
         match serde_json::from_value(message) {
+            Ok(ServerJsonRpcMessage::Request(request)) => {
+                self.wonder(&request.id, params.unwrap_or_default());
+                Some(ServerJsonRpcMessage::Request(request))
+            }
             Ok(message) => Some(message),
             Err(error) if is_answer => {
                 let fault = format!("its answer is no message of JSON-RPC: {error}");
@@ -125,6 +138,16 @@ impl Raw {
         self.inner().answers.remove(&number(id)?)
     }
 
+    /// Keeps the parameters of a request that the server made, until it is answered.
+    fn wonder(&self, id: &RequestId, params: Value) {
+        let mut inner = self.inner();
+        // Those that rmcp answers itself are never asked for.
+        if inner.questions.len() >= MAX_QUESTIONS {
+            inner.questions.clear();
+        }
+        inner.questions.insert(id.clone().into_json_value().to_string(), params);
+    }
+
     /// Returns the parameters of a request that the server made.
     pub(crate) fn question(&self, id: &RequestId) -> Value {
         let id = id.clone().into_json_value().to_string();
@@ -138,14 +161,18 @@ impl Raw {
         }
     }
 
-    /// Returns why a request has no answer; without one, why any has none.
+    /// Returns why a request has no answer; without one, why there will be no more.
     pub(crate) fn fault(&self, id: Option<&RequestId>) -> Option<Fault> {
         let mut inner = self.inner();
-        let own = match id {
-            Some(id) => number(id).and_then(|id| inner.faults.remove(&id)),
-            None => inner.faults.drain().max_by_key(|(id, _)| *id).map(|(_, fault)| fault),
-        };
+        let own = id.and_then(number).and_then(|id| inner.faults.remove(&id));
         own.or_else(|| inner.end.clone())
+    }
+
+    /// Returns why a server did not get ready: of the requests that are made for that the last counts.
+    pub(crate) fn start_fault(&self) -> Option<Fault> {
+        let mut inner = self.inner();
+        let last = inner.faults.drain().max_by_key(|(id, _)| *id).map(|(_, fault)| fault);
+        last.or_else(|| inner.end.clone())
     }
 
     /// Gives a request up.
@@ -168,10 +195,19 @@ impl Raw {
     }
 
     /// Keeps what the server logs while nobody waits for it.
-    pub(crate) fn remark_logged(&self, message: LogMessage) {
+    pub(crate) fn remark_logged(&self, mut message: LogMessage) {
+        for text in std::iter::once(&mut message.text).chain(&mut message.logger).chain([&mut message.level])
+        {
+            shorten(text, MAX_REMARK);
+        }
         let mut inner = self.inner();
-        if inner.remarks.len() < MAX_REMARKS {
-            inner.remarks.push_back(message);
+        match inner.remarks.len() {
+            0..MAX_REMARKS => inner.remarks.push_back(message),
+            MAX_REMARKS => {
+                let text = "what else it logged meanwhile is left out".to_owned();
+                inner.remarks.push_back(LogMessage { level: "warning".to_owned(), logger: None, text });
+            }
+            _ => {}
         }
     }
 
@@ -183,6 +219,46 @@ impl Raw {
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Cuts a text after some characters.
+fn shorten(text: &mut String, characters: usize) {
+    if let Some((end, _)) = text.char_indices().nth(characters) {
+        text.truncate(end);
+        text.push('…');
+    }
+}
+
+/// Returns the beginning of a text.
+pub(crate) fn shortened(text: &str) -> String {
+    let mut text = text.to_owned();
+    shorten(&mut text, MAX_QUOTED);
+    text
+}
+
+/// Counts the values of a JSON document, about: what is between commas and brackets, strings apart.
+///
+/// Each takes far more memory once it is read than the two bytes that it can be written with.
+pub(crate) fn values(json: &[u8]) -> usize {
+    let (mut count, mut is_string, mut is_escaped) = (0, false, false);
+    for byte in json {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_string => is_escaped = true,
+            b'"' => is_string = !is_string,
+            b',' | b'[' | b'{' if !is_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// Reads a message, unless it holds too many values.
+pub(crate) fn read(json: &[u8], limits: &Limits) -> Result<Option<Value>, Fault> {
+    if values(json) > limits.values {
+        return Err(Fault::TooMany { what: "values in one message", limit: limits.values });
+    }
+    Ok(serde_json::from_slice(json).ok())
 }
 
 /// Returns the beginning of a text, to be quoted.

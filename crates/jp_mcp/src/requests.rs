@@ -2,7 +2,10 @@
 
 use jp_tool::{ContentBlock, ToolResponse};
 use serde_json::{Map, Value, json};
-use std::sync::PoisonError;
+use std::{
+    collections::HashSet,
+    sync::{MutexGuard, PoisonError},
+};
 
 use crate::{
     Caller, Connection, Fault, Read, ServerError,
@@ -19,16 +22,15 @@ pub struct Called {
 }
 
 impl Connection {
-    /// Calls a tool, and reads what its result links to, each URI once for each connection.
+    /// Calls a tool, and reads what its result links to: each URI once as long as the connection is there, which is a turn.
     pub fn call(
         &self,
         tool: &str,
         arguments: &Map<String, Value>,
         caller: &dyn Caller,
     ) -> Result<Called, ServerError> {
-        let turn = self.turn(caller)?;
-        let answer = self.request("tools/call", content::call(tool, arguments), caller)?;
-        drop(turn);
+        let _turn = self.turn(caller)?;
+        let answer = self.request("tools/call", json!({"name": tool, "arguments": arguments}), caller)?;
         let returned = content::result(answer, &self.limits).map_err(|fault| self.failed(fault))?;
         let Returned { mut response, links, mut warnings, .. } = returned;
         if links.len() > self.limits.links {
@@ -39,7 +41,7 @@ impl Connection {
         let blocks: Vec<_> = links
             .into_iter()
             .enumerate()
-            .map(|(index, (place, link))| (place, self.followed(&link, index, &mut warnings, caller)))
+            .map(|(index, (place, link))| (place, self.follow(&link, index, &mut warnings, caller)))
             .collect();
         for (place, blocks) in blocks.into_iter().rev() {
             response.content.splice(place..place, blocks);
@@ -48,7 +50,7 @@ impl Connection {
     }
 
     /// Returns the content of what a link leads to; where it can't be had, words that stand for it.
-    fn followed(
+    fn follow(
         &self,
         link: &ResourceLink,
         index: usize,
@@ -59,28 +61,26 @@ impl Connection {
         if index >= self.limits.links {
             return told("It was not read, as the result has too many links.");
         }
-        let is_new = self.followed.lock().unwrap_or_else(PoisonError::into_inner).insert(link.uri.clone());
-        if !is_new {
+        if self.followed().contains(&link.uri) {
             return told("It was read earlier in this turn.");
         }
         match self.read(&link.uri, caller) {
+            Ok(read) if read.contents.is_empty() => told("The server has no content for it."),
             Ok(read) => {
+                self.followed().insert(link.uri.clone());
                 warnings.extend(read.warnings);
-                let blocks = read.contents.into_iter().map(|mut resource| {
-                    link.complete(&mut resource);
-                    ContentBlock::resource(resource)
-                });
-                blocks.collect()
+                read.contents.into_iter().map(|resource| link.block(resource)).collect()
             }
             Err(error) => {
-                warnings.push(format!(
-                    "the link to {} was not followed: {}",
-                    crate::raw::quoted(&link.uri),
-                    error.fault
-                ));
+                let uri = crate::raw::quoted(&link.uri);
+                warnings.push(format!("the link to {uri} was not followed: {}", error.fault));
                 told(&format!("It could not be read: {}.", error.fault))
             }
         }
+    }
+
+    fn followed(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a resource (MCP, `resources/read`), as the server gives it.

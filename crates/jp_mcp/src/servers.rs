@@ -25,7 +25,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// A server is started once, by whoever needs it first; those that run end with this.
 #[derive(Debug)]
 pub struct Servers {
-    runtime: Runtime,
+    /// Taken by whoever ends it.
+    runtime: Option<Runtime>,
     client: Arc<Client>,
     tokens: Option<Arc<Tokens>>,
     entries: BTreeMap<String, Entry>,
@@ -41,13 +42,13 @@ impl Servers {
     /// Puts servers together; none is started. Fails where the system has no thread left.
     pub fn new(configs: Vec<ServerConfig>, client: Client) -> io::Result<Self> {
         let runtime =
-            Builder::new_multi_thread().worker_threads(1).thread_name("mcp").enable_all().build()?;
+            Builder::new_multi_thread().worker_threads(2).thread_name("mcp").enable_all().build()?;
         let entry = |config: ServerConfig| {
             let name = config.name.clone();
             (name, Entry { config: Arc::new(config), connection: Arc::default() })
         };
         let entries = configs.into_iter().map(entry).collect();
-        Ok(Self { runtime, client: Arc::new(client), tokens: None, entries })
+        Ok(Self { runtime: Some(runtime), client: Arc::new(client), tokens: None, entries })
     }
 
     /// Has requests carry what logins gave, and keeps there what logins give.
@@ -66,7 +67,7 @@ impl Servers {
         let config = self.config(name).ok_or_else(|| ServerError::new(name, Fault::Unknown))?;
         let result = match (&config.transport, &self.tokens) {
             (Transport::Http(endpoint), Some(tokens)) => {
-                auth::log_in(&self.runtime, endpoint, tokens, login, caller)
+                auth::log_in(self.runtime(), endpoint, tokens, login, caller)
             }
             (Transport::Http(_), None) => {
                 Err(Fault::Login("there is no place to keep its tokens".to_owned()))
@@ -115,12 +116,16 @@ impl Servers {
         }
     }
 
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().unwrap_or_else(|| unreachable!("it is there until this is dropped"))
+    }
+
     fn started(&self, entry: &Entry) -> mpsc::Receiver<Result<Arc<Connection>, ServerError>> {
         let (sender, ready) = mpsc::channel();
         let (config, client, cell) =
             (Arc::clone(&entry.config), Arc::clone(&self.client), Arc::clone(&entry.connection));
         let tokens = self.tokens.clone();
-        self.runtime.spawn(async move {
+        self.runtime().spawn(async move {
             let connect = || async {
                 connection::connect(&config, &client, tokens.as_deref(), Limits::USUAL).await.map(Arc::new)
             };
@@ -139,14 +144,10 @@ impl Drop for Servers {
             .entries
             .values()
             .filter_map(|entry| entry.connection.get()?.as_ref().ok().map(Arc::clone))
-            .map(|connection| self.runtime.spawn(async move { connection.close().await }))
+            .map(|connection| self.runtime().spawn(async move { connection.close().await }))
             .collect();
-        if connections.is_empty() {
-            return;
-        }
-        self.runtime.spawn(async {});
         let (sender, ended) = mpsc::channel();
-        self.runtime.spawn(async move {
+        self.runtime().spawn(async move {
             for connection in connections {
                 _ = connection.await;
             }
@@ -154,5 +155,7 @@ impl Drop for Servers {
         });
         // Each has its own bounds; this only holds where one of them fails to.
         _ = ended.recv_timeout(Duration::from_secs(10));
+        // A thread that waits for what another process has is not waited for.
+        self.runtime.take().into_iter().for_each(|runtime| runtime.shutdown_timeout(TICK));
     }
 }

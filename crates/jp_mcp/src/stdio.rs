@@ -24,11 +24,12 @@ use tokio::{
 use crate::{
     Fault, Limits, Program,
     error::PipeError,
-    raw::{Raw, quoted},
+    raw::{self, Raw, quoted},
 };
 
 /// How many lines of stderr are kept, and how much of each.
-const MAX_STDERR_LINES: usize = 20;
+const MAX_FIRST_LINES: usize = 8;
+const MAX_LAST_LINES: usize = 12;
 const MAX_STDERR_LINE: usize = 500;
 /// How long a program has to end once its stdin is closed, and again once it was asked to.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -41,7 +42,7 @@ pub(crate) struct Process {
     held: Mutex<Held>,
     mark: Mark,
     stdin: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
-    stderr: Arc<Mutex<VecDeque<String>>>,
+    stderr: Arc<Mutex<Lines>>,
 }
 
 #[derive(Debug)]
@@ -52,7 +53,7 @@ struct Held {
 }
 
 /// The messages to and from a process.
-pub(crate) struct Lines {
+pub(crate) struct Messages {
     stdin: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
     stdout: BufReader<ChildStdout>,
     raw: Arc<Raw>,
@@ -65,7 +66,7 @@ pub(crate) struct Lines {
 }
 
 /// Starts a program; needs a runtime around it.
-pub(crate) fn start(program: &Program, raw: Arc<Raw>, limits: Limits) -> Result<(Process, Lines), Fault> {
+pub(crate) fn start(program: &Program, raw: Arc<Raw>, limits: Limits) -> Result<(Process, Messages), Fault> {
     let failure =
         |error: io::Error| Fault::Start { program: program.program.clone(), reason: reason(&error, program) };
     let mut command = Command::new(&program.program);
@@ -90,7 +91,7 @@ pub(crate) fn start(program: &Program, raw: Arc<Raw>, limits: Limits) -> Result<
     };
     Ok((
         process,
-        Lines { stdin, stdout, raw, limits, partial: Vec::new(), batch: VecDeque::new(), rubbish: 0 },
+        Messages { stdin, stdout, raw, limits, partial: Vec::new(), batch: VecDeque::new(), rubbish: 0 },
     ))
 }
 
@@ -105,8 +106,8 @@ fn reason(error: &io::Error, program: &Program) -> String {
     }
 }
 
-/// Keeps the last lines of what a program writes to stderr.
-async fn keep_stderr(stderr: ChildStderr, kept: Arc<Mutex<VecDeque<String>>>) {
+/// Keeps the first and the last lines of what a program writes to stderr.
+async fn keep_stderr(stderr: ChildStderr, kept: Arc<Mutex<Lines>>) {
     let mut stderr = BufReader::new(stderr);
     loop {
         let mut line = Vec::new();
@@ -116,18 +117,42 @@ async fn keep_stderr(stderr: ChildStderr, kept: Arc<Mutex<VecDeque<String>>>) {
             Ok(_) => {}
         }
         let line = String::from_utf8_lossy(&line).trim_end().to_owned();
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == MAX_STDERR_LINES {
-            kept.pop_front();
+        kept.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+}
+
+/// The first and the last lines of an output.
+#[derive(Debug, Default)]
+struct Lines {
+    first: Vec<String>,
+    last: VecDeque<String>,
+    left_out: usize,
+}
+
+impl Lines {
+    fn push(&mut self, line: String) {
+        if self.first.len() < MAX_FIRST_LINES {
+            return self.first.push(line);
         }
-        kept.push_back(line);
+        if self.last.len() == MAX_LAST_LINES {
+            self.last.pop_front();
+            self.left_out += 1;
+        }
+        self.last.push_back(line);
+    }
+
+    /// Returns the lines, and forgets them.
+    fn take(&mut self) -> Vec<String> {
+        let Self { first, last, left_out } = std::mem::take(self);
+        let gap = (left_out > 0).then(|| format!("… ({left_out} lines are left out here)"));
+        first.into_iter().chain(gap).chain(last).collect()
     }
 }
 
 impl Process {
-    /// Returns the last lines that it wrote to stderr.
-    pub(crate) fn stderr(&self) -> Vec<String> {
-        self.stderr.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    /// Returns the first and the last lines that it wrote to stderr since this was asked before.
+    pub(crate) fn take_stderr(&self) -> Vec<String> {
+        self.stderr.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Says how it ended, having waited a moment for that.
@@ -137,7 +162,7 @@ impl Process {
         }
         // What it wrote last is still on its way.
         sleep(TICK * 4).await;
-        let status = self.held().reaped();
+        let status = self.held().reaped(&self.mark);
         status.map_or_else(|| "it ended".to_owned(), |status| format!("it ended with {status}"))
     }
 
@@ -147,13 +172,14 @@ impl Process {
         if let Ok(mut stdin) = timeout(PATIENCE, self.stdin.lock()).await {
             *stdin = None;
         }
-        let found = Strays::of(&self.held().child, Some(&self.mark));
+        // What leaves the program's group is found only while the program is there.
+        let found = self.held().strays(&self.mark);
         if !self.ends_within(PATIENCE).await {
             self.held().terminate();
             self.ends_within(PATIENCE).await;
         }
-        self.held().reaped();
-        found.kill();
+        self.held().reaped(&self.mark);
+        found.into_iter().for_each(Strays::kill);
     }
 
     /// Waits until the program has ended; returns whether it did.
@@ -186,11 +212,18 @@ impl Held {
         }
     }
 
-    /// Ends the program and its group, and returns how it ended.
-    fn reaped(&mut self) -> Option<ExitStatus> {
+    /// Finds what the program started, unless its id may be another's by now.
+    fn strays(&self, mark: &Mark) -> Option<Strays> {
+        self.status.is_none().then(|| Strays::of(&self.child, Some(mark)))
+    }
+
+    /// Ends the program with all that it started, and returns how it ended.
+    fn reaped(&mut self, mark: &Mark) -> Option<ExitStatus> {
         if self.status.is_none() {
+            let found = self.strays(mark);
             group::kill(&mut self.child);
             self.status = self.child.wait().ok();
+            found.into_iter().for_each(Strays::kill);
         }
         self.status
     }
@@ -199,11 +232,11 @@ impl Held {
 /// Ends what was not asked to end before, such as a server that is not ready yet.
 impl Drop for Process {
     fn drop(&mut self) {
-        self.held().reaped();
+        self.held().reaped(&self.mark);
     }
 }
 
-impl Lines {
+impl Messages {
     /// Reads a line; nothing once there are no more. May be dropped and called again.
     async fn line(&mut self) -> Result<Option<Vec<u8>>, Fault> {
         loop {
@@ -244,7 +277,7 @@ impl Lines {
     }
 }
 
-impl Transport<RoleClient> for Lines {
+impl Transport<RoleClient> for Messages {
     type Error = PipeError;
 
     fn send(
@@ -280,17 +313,21 @@ impl Transport<RoleClient> for Lines {
                     return None;
                 }
             };
-            match serde_json::from_slice(&line) {
-                Ok(Value::Array(messages)) if messages.iter().all(Value::is_object) => {
-                    self.batch.extend(messages)
+            let taken = match raw::read(&line, &self.limits) {
+                Ok(Some(Value::Array(messages))) if messages.iter().all(Value::is_object) => {
+                    self.batch.extend(messages);
+                    Ok(())
                 }
-                Ok(message @ Value::Object(_)) => self.batch.push_back(message),
-                _ => {
-                    if let Err(fault) = self.pass_over(&line) {
-                        self.raw.end(fault);
-                        return None;
-                    }
+                Ok(Some(message @ Value::Object(_))) => {
+                    self.batch.push_back(message);
+                    Ok(())
                 }
+                Ok(_) => self.pass_over(&line),
+                Err(fault) => Err(fault),
+            };
+            if let Err(fault) = taken {
+                self.raw.end(fault);
+                return None;
             }
         }
     }

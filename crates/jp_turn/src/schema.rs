@@ -29,14 +29,17 @@ const ROOT: &str = "jp:///";
 impl Schema {
     /// Reads nothing but the schema itself and the metaschemas, which the library has.
     pub fn compile(schema: &Map<String, Value>) -> Result<Self, SchemaError> {
-        Self::compiled(schema).map_err(|error| SchemaError {
-            is_reference: matches!(*error, CompileError::LoadUrlError { .. }),
-            reason: reason(&error),
-        })
+        Self::of(Compiler::new(), schema).map_err(|error| unusable(&error))
     }
 
-    fn compiled(schema: &Map<String, Value>) -> Result<Self, Box<CompileError>> {
+    /// As [`Self::compile`], with `format` binding: for what a person types (MCP, "Elicitation").
+    pub fn with_formats(schema: &Map<String, Value>) -> Result<Self, SchemaError> {
         let mut compiler = Compiler::new();
+        compiler.enable_format_assertions();
+        Self::of(compiler, schema).map_err(|error| unusable(&error))
+    }
+
+    fn of(mut compiler: Compiler, schema: &Map<String, Value>) -> Result<Self, Box<CompileError>> {
         compiler.use_loader(Box::new(Nothing));
         compiler.add_resource(LOCATION, Value::Object(schema.clone()))?;
         let mut schemas = Schemas::new();
@@ -67,6 +70,10 @@ impl UrlLoader for Nothing {
     fn load(&self, _url: &str) -> Result<Value, Box<dyn Error>> {
         Err("nothing is read beside the schema".into())
     }
+}
+
+fn unusable(error: &CompileError) -> SchemaError {
+    SchemaError { is_reference: matches!(error, CompileError::LoadUrlError { .. }), reason: reason(error) }
 }
 
 /// Says why a schema is none, in its own terms.

@@ -4,10 +4,7 @@
 //! elicits is put to them as a tool's own questions are, under the id `elicitation`: a flat form value by value, any other
 //! whole.
 
-use std::{
-    cell::{Cell, RefCell},
-    sync::Arc,
-};
+use std::{cell::Cell, sync::Arc};
 
 use jp_conversation::ToolCallRequest;
 use jp_mcp::{
@@ -42,6 +39,8 @@ pub struct ServerTool {
     pub annotations: ToolAnnotations,
     /// JSON Schema of its structured content.
     pub output: Option<Map<String, Value>>,
+    /// How long it may go without a sign of life, where that is said of the tool; else it is its server's.
+    pub timeout: Option<std::time::Duration>,
 }
 
 /// Plans a call.
@@ -65,7 +64,7 @@ pub(crate) fn plan<'a>(
             toolbox,
             line,
             is_interrupted: Cell::new(false),
-            told: RefCell::default(),
+            is_told: Cell::new(false),
         };
         asked.run(connection, &arguments)
     };
@@ -100,7 +99,7 @@ struct Asked<'a> {
     /// Whether the person wants no more of it.
     is_interrupted: Cell<bool>,
     /// Whether the person was told that nobody can answer.
-    told: RefCell<Option<String>>,
+    is_told: Cell<bool>,
 }
 
 impl Asked<'_> {
@@ -148,7 +147,7 @@ impl Asked<'_> {
         let mut text = format!("The call of `{name}` failed: {error}. {}", advice(&error.fault));
         let last = error.stderr.len().saturating_sub(MAX_STDERR);
         if let Some(lines) = error.stderr.get(last..).filter(|lines| !lines.is_empty()) {
-            text += &format!(" The last that it wrote to stderr:\n{}", lines.join("\n"));
+            text += &format!(" What it wrote to stderr:\n{}", lines.join("\n"));
             lines.iter().for_each(|line| {
                 self.line.notice(format!("`{}` on stderr: {line}", self.server_tool.server))
             });
@@ -187,7 +186,7 @@ impl Asked<'_> {
     /// Has a form confirmed that asks for no values.
     fn agreed(&self, asking: &Asking<'_>, whole: &InputRequest) -> Elicited {
         let input = InputRequest::new(ELICITATION, "Do you agree?", AnswerType::Boolean);
-        match self.answer(&input, vec![ContentBlock::text(&whole.text)]) {
+        match self.answer(&input, false, vec![ContentBlock::text(&whole.text)]) {
             Some(Reply::Once(Value::Bool(true)) | Reply::ForTurn(Value::Bool(true))) => {
                 asking.keep(whole, &Value::Object(Map::new()), "user");
                 Elicited::Accept(Some(Map::new()))
@@ -198,7 +197,7 @@ impl Asked<'_> {
     }
 
     fn whole(&self, asking: &Asking<'_>, whole: &InputRequest) -> Elicited {
-        match self.answer(whole, Vec::new()) {
+        match self.answer(whole, false, Vec::new()) {
             Some(Reply::Once(Value::Object(answer)) | Reply::ForTurn(Value::Object(answer))) => {
                 asking.keep(whole, &Value::Object(answer.clone()), "user");
                 Elicited::Accept(Some(answer))
@@ -210,9 +209,20 @@ impl Asked<'_> {
 
     fn value_by_value(&self, asking: &Asking<'_>, whole: &InputRequest, values: &[Asks]) -> Elicited {
         let mut answers = Map::new();
-        for (index, Asks { name, input, is_required }) in values.iter().enumerate() {
-            let context = if index == 0 { vec![ContentBlock::text(&whole.text)] } else { Vec::new() };
-            match self.answer(input, context) {
+        let mut context = vec![ContentBlock::text(&whole.text)];
+        // A form that can be left empty would be answered by whoever leaves everything out.
+        if values.iter().all(|value| !value.is_required) {
+            let input = InputRequest::new(ELICITATION, "Do you want to answer?", AnswerType::Boolean);
+            match self.answer(&input, false, std::mem::take(&mut context)) {
+                Some(Reply::Once(Value::Bool(true)) | Reply::ForTurn(Value::Bool(true))) => {}
+                Some(Reply::Interrupted) => return self.cancelled(),
+                _ => return self.declined(),
+            }
+        }
+        for Asks { name, input, is_required } in values {
+            match self.answer(input, !is_required, std::mem::take(&mut context)) {
+                // Nothing was typed where nothing is wanted.
+                Some(Reply::Once(answer)) if !is_required && answer == "" => {}
                 Some(Reply::Once(answer) | Reply::ForTurn(answer)) => {
                     _ = answers.insert(name.clone(), answer)
                 }
@@ -249,20 +259,21 @@ impl Asked<'_> {
         let text =
             format!("Open {url} yourself (it is at {host}; jp opens nothing), then answer y. Did you?");
         let input = InputRequest::new(ELICITATION, text, AnswerType::Boolean);
-        match self.answer(&input, vec![ContentBlock::text(message)]) {
+        match self.answer(&input, false, vec![ContentBlock::text(message)]) {
             Some(Reply::Once(Value::Bool(true)) | Reply::ForTurn(Value::Bool(true))) => {
                 Elicited::Accept(None)
             }
             Some(Reply::Declined) => Elicited::Cancel,
             Some(Reply::Interrupted) => self.cancelled(),
             Some(_) => Elicited::Decline,
+            // That nobody was there was said.
             None => self.declined(),
         }
     }
 
-    /// Asks the person until the answer fits; nothing where nobody is there.
-    fn answer(&self, input: &InputRequest, context: Vec<ContentBlock>) -> Option<Reply> {
-        let schema = Schema::compile(&input.schema).ok()?;
+    /// Asks the person until the answer fits, or is none where it may be; nothing where nobody is there.
+    fn answer(&self, input: &InputRequest, is_optional: bool, context: Vec<ContentBlock>) -> Option<Reply> {
+        let schema = Schema::with_formats(&input.schema).ok()?;
         let default = input.default.clone().filter(|default| schema.check_value(default).is_ok());
         let input = InputRequest { default, ..input.clone() };
         let (tool, server) = (self.tool.name.clone(), Some(self.server_tool.server.clone()));
@@ -280,6 +291,7 @@ impl Asked<'_> {
             };
             match schema.check_value(answer) {
                 Ok(()) => return reply,
+                Err(_) if is_optional && answer == "" => return reply,
                 Err(faults) => asked.fault = Some(faults),
             }
         }
@@ -289,9 +301,9 @@ impl Asked<'_> {
         let ServerTool { server, .. } = self.server_tool;
         let setting = format!("conversation.tools.{}.questions.{ELICITATION}.answer", self.tool.name);
         let told = format!(
-            "the MCP server `{server}` asks something, and there is no terminal to ask you on: it was declined; {setting} can hold the answer to a form"
+            "the MCP server `{server}` asks something, and there is no terminal to ask you on: it was declined; a page is yours alone to visit, and {setting} can hold the answer to a form"
         );
-        if self.told.replace(Some(told.clone())).as_ref() != Some(&told) {
+        if !self.is_told.replace(true) {
             self.line.notice(told);
         }
     }
@@ -328,7 +340,7 @@ impl Caller for Asked<'_> {
     }
 
     fn timeout(&self) -> Option<std::time::Duration> {
-        (self.tool.timeout != Tool::TIMEOUT).then_some(self.tool.timeout)
+        self.server_tool.timeout
     }
 }
 

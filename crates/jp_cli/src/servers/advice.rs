@@ -82,7 +82,7 @@ fn shown(text: &dyn std::fmt::Display) -> String {
 fn with_stderr(message: String, refusal: &Refusal) -> String {
     match stderr(refusal).as_slice() {
         [] => message,
-        lines => format!("{message}; what it wrote last to stderr:\n{}", lines.join("\n")),
+        lines => format!("{message}; what it wrote to stderr:\n{}", lines.join("\n")),
     }
 }
 
@@ -124,7 +124,11 @@ fn hint(error: &ServerError) -> Option<String> {
             "that is a mistake of the server; those who maintain it can mend it.".to_owned()
         }
         Fault::NoCommonRevision(_) => "a newer version of the server, or of jp, may.".to_owned(),
-        Fault::Login(_) => format!("`jp mcp login {}` logs in anew.", error.server),
+        Fault::Login(_) => {
+            "where its provider lets no program register itself, --client-id names what it gave you; a server that asks for no login needs none."
+                .to_owned()
+        }
+        Fault::Declined => return None,
         Fault::UrlRequired(_) => "it says which when it is asked at a terminal.".to_owned(),
         Fault::Ended(_) | Fault::Refused { .. } | Fault::Interrupted => return None,
     })
@@ -241,7 +245,7 @@ mod tests {
         assert_eq!(
             lines[..3],
             [
-                "the MCP server `notes`: it ended; what it wrote last to stderr:",
+                "the MCP server `notes`: it ended; what it wrote to stderr:",
                 r"  │ Error: no \u{1b}[2Jdatabase",
                 r"  │  at x\rok",
             ]

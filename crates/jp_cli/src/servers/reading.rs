@@ -86,7 +86,7 @@ pub(crate) fn failed(input: &str, server: &str, source: McpError) -> AttachError
 pub(crate) fn last_words(error: &AttachError) -> Option<String> {
     let AttachError::Mcp { source, .. } = error else { return None };
     let lines = super::advice::stderr(refusal(source)?);
-    (!lines.is_empty()).then(|| format!("; what it wrote last to stderr:\n{}", lines.join("\n")))
+    (!lines.is_empty()).then(|| format!("; what it wrote to stderr:\n{}", lines.join("\n")))
 }
 
 /// Says why a server was not read from, in words that a conversation may keep: where its program is stays out of them.

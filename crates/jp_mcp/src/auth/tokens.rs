@@ -5,11 +5,17 @@ use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Write as _},
     path::PathBuf,
+    thread,
+    time::{Duration, Instant},
 };
 
 use jp_resource::Checksum;
 use serde::{Deserialize, Serialize};
 use url::Url;
+
+/// How long another process may have the tokens, and how often it is looked whether it has.
+const PATIENCE: Duration = Duration::from_secs(5);
+const TICK: Duration = Duration::from_millis(20);
 
 /// What logins gave, in a directory: a file for each endpoint.
 ///
@@ -74,7 +80,16 @@ impl Tokens {
     pub(super) fn lock(&self, url: &Url) -> io::Result<File> {
         directory().create(&self.directory)?;
         let file = private().create(true).truncate(false).open(self.path(url, "lock"))?;
-        file.lock()?;
+        let start = Instant::now();
+        while let Err(error) = file.try_lock() {
+            match error {
+                fs::TryLockError::WouldBlock if start.elapsed() < PATIENCE => thread::sleep(TICK),
+                fs::TryLockError::WouldBlock => {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "another process has them"));
+                }
+                fs::TryLockError::Error(error) => return Err(error),
+            }
+        }
         Ok(file)
     }
 

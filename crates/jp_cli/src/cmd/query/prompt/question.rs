@@ -27,6 +27,7 @@ pub(in super::super) fn answer(question: &Question, context: &Context<'_>) -> Op
     Some(match Form::of(&question.input.schema) {
         Form::YesNo => asking.yes_no(),
         Form::Select(options) => asking.select(&options),
+        Form::Several(options) => asking.several(&options),
         Form::Text => asking.text(),
         Form::Number => asking.number(),
         Form::Document => asking.document(),
@@ -37,6 +38,8 @@ pub(in super::super) fn answer(question: &Question, context: &Context<'_>) -> Op
 enum Form {
     YesNo,
     Select(Vec<Choice>),
+    /// Some of them.
+    Several(Vec<Choice>),
     Text,
     Number,
     /// Anything else: JSON in an editor.
@@ -56,18 +59,30 @@ impl Form {
         match AnswerType::of(schema) {
             Some(AnswerType::Boolean) => Self::YesNo,
             Some(AnswerType::Text) => Self::Text,
-            Some(AnswerType::Select { options }) => {
-                let mut titles = AnswerType::titles(schema);
-                let choice =
-                    |option: String| Choice { title: titles.remove(&option), value: Value::String(option) };
-                Self::Select(options.into_iter().map(choice).collect())
-            }
+            Some(AnswerType::Select { options }) => Self::Select(titled(options, schema)),
             None => match scalars(schema) {
                 Some(choices) => Self::Select(choices),
                 None if is_number => Self::Number,
-                None => Self::Document,
+                None => of_items(schema).map_or(Self::Document, Self::Several),
             },
         }
+    }
+}
+
+fn titled(options: Vec<String>, schema: &Map<String, Value>) -> Vec<Choice> {
+    let mut titles = AnswerType::titles(schema);
+    let choice = |option: String| Choice { title: titles.remove(&option), value: Value::String(option) };
+    options.into_iter().map(choice).collect()
+}
+
+/// Returns what a list may be made of, where its schema says it (MCP, "Multi-select enum").
+fn of_items(schema: &Map<String, Value>) -> Option<Vec<Choice>> {
+    let items = schema.get("items").filter(|_| schema.get("type").is_some_and(|kind| kind == "array"))?;
+    let mut items = items.as_object()?.clone();
+    items.entry("type").or_insert_with(|| "string".into());
+    match AnswerType::of(&items)? {
+        AnswerType::Select { options } => Some(titled(options, &items)),
+        AnswerType::Boolean | AnswerType::Text => None,
     }
 }
 
@@ -160,12 +175,7 @@ impl Asking<'_> {
     }
 
     fn select(&self, choices: &[Choice]) -> Reply {
-        self.terminal.tell(Tone::Strong, &self.label());
-        for (index, choice) in choices.iter().enumerate() {
-            let title = choice.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
-            let line = shortened(&format!("{}{title}", plain(&choice.value)));
-            self.terminal.tell(Tone::Plain, &format!("  {}. {line}", index + 1));
-        }
+        self.list(choices);
         let default = self.default();
         let prompt = format!("Which one?{} (? for help)", bracketed(default));
         let help = format!("Type the number or the words of one of them. {FOR_TURN} {NONE}");
@@ -177,6 +187,31 @@ impl Asking<'_> {
             let chosen = if word.is_empty() { default.cloned() } else { chosen(word, choices) };
             self.fitting(chosen.ok_or(&help)?).map(reply)
         })
+    }
+
+    /// Asks for some of the choices, in the order in which they are typed.
+    fn several(&self, choices: &[Choice]) -> Reply {
+        self.list(choices);
+        let default = self.default();
+        let prompt = format!("Which of them?{} (? for help)", bracketed(default));
+        let help = format!("Type the numbers or the words, with commas between: 1, 3. {NONE}");
+        self.ask(&prompt, |line| {
+            let words: Vec<_> = line.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
+            let picked: Option<Vec<Value>> = words.iter().map(|word| chosen(word, choices)).collect();
+            let default = default.filter(|_| line.trim().is_empty()).cloned();
+            let answer = default.or(picked.map(Value::Array));
+            self.fitting(answer.ok_or(&help)?).map(Reply::Once)
+        })
+    }
+
+    /// Shows the choices with their numbers.
+    fn list(&self, choices: &[Choice]) {
+        self.terminal.tell(Tone::Strong, &self.label());
+        for (index, choice) in choices.iter().enumerate() {
+            let title = choice.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
+            let line = shortened(&format!("{}{title}", plain(&choice.value)));
+            self.terminal.tell(Tone::Plain, &format!("  {}. {line}", index + 1));
+        }
     }
 
     fn text(&self) -> Reply {

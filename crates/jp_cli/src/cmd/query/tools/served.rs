@@ -1,6 +1,6 @@
 //! The tools of MCP servers: each is offered as `SERVER_TOOL`, or under the name that the configuration gives it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jp_config::{Resolved, ToolSettings};
 use jp_mcp::{Connection, Listed, ToolInfo};
@@ -269,6 +269,7 @@ fn tool(
         tool: info.name.clone(),
         annotations: info.annotations.clone().unwrap_or_default(),
         output: info.output_schema.clone(),
+        timeout: settings.first(|settings| settings.timeout_secs).map(Duration::from_secs),
     });
     let mut tool = Tool::new(name, parameters, source);
     limit(&mut tool, settings)?;
