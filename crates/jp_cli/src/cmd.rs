@@ -11,7 +11,7 @@ mod resource;
 mod shell_session;
 mod storage;
 
-pub(crate) use self::query::{edits, model::USUAL_KEY_VARIABLES};
+pub(crate) use self::query::{edits, model::USUAL_KEY_VARIABLES, offered_names};
 use crate::{
     args::{self, Args, Command},
     environment::Environment,

@@ -92,7 +92,7 @@ fn servers_are_listed_with_what_they_offer() {
     wrong   -      -          -          -           -           failed: "no-such-program" can't be started: there is no such program in PATH
     "#);
     insta::assert_snapshot!(run.stderr, @r#"
-    warning: `dead` wrote last to stderr:
+    warning: `dead` wrote to stderr:
       │ No \u{1b}[2Jdata
     warning: the MCP server `loop`: the pages of `tools/list` lead in a circle: the cursor "again" came twice
     warning: the MCP server `loop`: the pages of `resources/list` lead in a circle: the cursor "again" came twice
@@ -144,12 +144,18 @@ fn servers_start_at_once() {
 fn tools_of_a_server_are_listed() {
     let sandbox = good();
     let run = sandbox.jp(&["mcp", "ls", "notes"]).succeeded();
-    assert_eq!(run.stdout, "count_notes  Counts the notes.\nadd_note     Add a note\n");
+    assert_eq!(
+        run.stdout,
+        "count_notes  notes_count_notes  Counts the notes.\nadd_note     notes_add_note     Add a note\n"
+    );
     assert!(run.stderr.contains("was passed over: missing field `name`"), "{}", run.stderr);
     let tools = sandbox.json(&["mcp", "ls", "notes"]);
     assert_eq!(tools[0]["annotations"], json!({"readOnlyHint": true}));
     let schema = json!({"type": "object", "properties": {"text": {"type": "string"}}});
-    assert_eq!(tools[1], json!({"name": "add_note", "title": "Add a note", "inputSchema": schema}));
+    assert_eq!(
+        tools[1],
+        json!({"name": "add_note", "title": "Add a note", "inputSchema": schema, "offeredAs": ["notes_add_note"]})
+    );
 }
 
 #[test]

@@ -124,16 +124,6 @@ fn command_that_is_not_there_is_named() {
 }
 
 #[test]
-fn source_that_names_no_server_is_refused() {
-    let server = answering("Yes.");
-    let sandbox = Sandbox::new().with_server(&server);
-    sandbox.write(USER, "conversation.tools.notes.source = 'mcp.bear.notes'");
-    let fault = "conversation.tools.notes.source in ~/.config/jp/config.toml names an MCP server that is not configured: `bear`";
-    sandbox.jp(&["q", "--new", "x"]).failed(1, &[fault]);
-    assert_eq!(server.received().len(), 0);
-}
-
-#[test]
 fn query_fails_without_a_server_that_is_not_optional() {
     let came = Came::of(&format!("{}optional = false\n", stdio("peer", "dies-at-start")));
     let run = came.run.failed(

@@ -10,7 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jp_mcp::{Caller, Client, Elicitation, Elicited, Fault, Limits, Program, ServerConfig, Servers, Transport};
+use jp_mcp::{
+    Caller, Client, Elicitation, Elicited, Fault, Limits, Program, ServerConfig, Servers, Transport,
+};
 use jp_tool::ContentBlock;
 use serde_json::{Map, json};
 

@@ -25,8 +25,8 @@ const MAX_WARNINGS: usize = 10;
 const WARNING_CHARACTERS: usize = 300;
 /// How many values a form may ask for.
 const MAX_VALUES: usize = 50;
-/// How many lines of stderr a model is told.
-const MAX_STDERR: usize = 5;
+/// How many of the first and of the last lines of stderr a model is told.
+const STDERR_LINES: [usize; 2] = [2, 4];
 
 /// A tool of an MCP server.
 #[derive(Debug, Clone, PartialEq)]
@@ -145,12 +145,11 @@ impl Asked<'_> {
             self.line.notice(format!("the call of `{name}` failed: {error}"));
         }
         let mut text = format!("The call of `{name}` failed: {error}. {}", advice(&error.fault));
-        let last = error.stderr.len().saturating_sub(MAX_STDERR);
-        if let Some(lines) = error.stderr.get(last..).filter(|lines| !lines.is_empty()) {
-            text += &format!(" What it wrote to stderr:\n{}", lines.join("\n"));
-            lines.iter().for_each(|line| {
-                self.line.notice(format!("`{}` on stderr: {line}", self.server_tool.server))
-            });
+        if !error.stderr.is_empty() {
+            text += &format!(" What it wrote to stderr:\n{}", told(&error.stderr).join("\n"));
+            for line in &error.stderr {
+                self.line.notice(format!("`{}` on stderr: {line}", self.server_tool.server));
+            }
         }
         ToolResponse::failed(text)
     }
@@ -403,6 +402,13 @@ fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
         Some(Asks { name: name.clone(), input, is_required })
     };
     properties.iter().map(value).collect()
+}
+
+/// Returns of lines as many as a model is told: where a program says why it ends differs.
+fn told(lines: &[String]) -> Vec<&str> {
+    let [first, last] = STDERR_LINES;
+    let is_told = |index: usize| index < first || index + last >= lines.len();
+    lines.iter().enumerate().filter(|(index, _)| is_told(*index)).map(|(_, line)| line.as_str()).collect()
 }
 
 /// Returns the host of a page that can be visited.

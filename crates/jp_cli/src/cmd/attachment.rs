@@ -14,6 +14,7 @@ use jp_storage::Conversation;
 use serde_json::{Value, json};
 
 use super::query::{
+    advice,
     declarations::{Configured, configured, place, resolving},
     keeper::Keeper,
     locking,
@@ -25,6 +26,7 @@ use crate::{
     args::Attachment,
     error::{Code, Failure},
     output::table,
+    servers::reading,
     size,
     workspace::{Context, Found},
 };
@@ -53,6 +55,10 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
         declared.declaration.as_deref().is_none_or(|text| Declaration::new(text).names_snapshot())
     };
     let declared = parse(context, &config, paths, &place, resolving.unavailable).map_err(without_skipping)?;
+    let servers = reading::configured(context, &config)?;
+    if let Some(error) = reading::unknown(servers, &declared) {
+        return Err(without_skipping(advice::failure(error)));
+    }
     let has_credentials = |one: &&Declared| matches!(one.source, Source::Http { credentials: Some(_), .. });
     if let Some(declared) = declared.iter().find(has_credentials) {
         let input = &declared.input;

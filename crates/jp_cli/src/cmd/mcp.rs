@@ -29,7 +29,7 @@ pub(crate) fn run(command: Mcp, context: &Context<'_>) -> Result<Code, Failure> 
     let servers = context.servers(&config)?;
     match command {
         Mcp::Ls { server: None } => offered::list(context, servers),
-        Mcp::Ls { server: Some(server) } => offered::tools(context, servers, &server),
+        Mcp::Ls { server: Some(server) } => offered::tools(context, servers, &config, &server),
         Mcp::Resources { servers: names } => listed::resources(context, &chosen(context, servers, &names)?),
         Mcp::Templates { servers: names } => listed::templates(context, &chosen(context, servers, &names)?),
         Mcp::Login(wanted) => login::log_in(context, servers, wanted),

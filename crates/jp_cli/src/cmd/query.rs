@@ -1,6 +1,6 @@
 //! `jp query`: from the arguments to the answer, in the order in which it happens.
 
-mod advice;
+pub(crate) mod advice;
 pub(crate) mod answer;
 pub(crate) mod budget;
 mod cold;
@@ -35,7 +35,7 @@ use jp_conversation::{Event, Stream};
 use jp_resource::Checksum;
 use jp_storage::{Conversation, ConversationId, Pending, Writer};
 
-pub(crate) use self::contents::Scratch;
+pub(crate) use self::{contents::Scratch, tools::offered_names};
 use self::{prepare::Prepared, tools::Tools};
 use crate::{
     args::Query,

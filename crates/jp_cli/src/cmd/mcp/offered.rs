@@ -1,10 +1,12 @@
 //! `jp mcp ls`: the servers, and the tools of one.
 
+use jp_config::Resolved;
 use jp_mcp::{About, Caller, Connection, Fault, Listed, ServerError, ToolInfo, Transport};
 use serde_json::{Value, json};
 
 use super::{Answer, Chosen, SHOWN_URI, chosen, first_line, listed::warn_of, shown};
 use crate::{
+    cmd::offered_names,
     error::{Code, Failure},
     output::{one_line, table, without_credentials},
     servers::{Refusal, Servers, advice},
@@ -123,7 +125,7 @@ fn explain(context: &Context<'_>, (server, answer): &Answer<Offer>) {
         Err(refusal) => {
             let stderr = advice::stderr(refusal);
             if !stderr.is_empty() {
-                context.output.warn(&format!("`{server}` wrote last to stderr:\n{}", stderr.join("\n")));
+                context.output.warn(&format!("`{server}` wrote to stderr:\n{}", stderr.join("\n")));
             }
             advice::hints(refusal)
                 .iter()
@@ -168,18 +170,29 @@ fn document(servers: &Servers, (server, answer): &Answer<Offer>) -> Value {
 }
 
 /// Lists the tools of a server.
-pub(super) fn tools(context: &Context<'_>, servers: &Servers, name: &str) -> Result<Code, Failure> {
+pub(super) fn tools(
+    context: &Context<'_>,
+    servers: &Servers,
+    config: &Resolved,
+    name: &str,
+) -> Result<Code, Failure> {
     servers.check(name)?;
     let one = Chosen { servers, names: vec![name] };
     let listed = one.ask_one(context, |connection, caller| connection.tools(caller))?;
     warn_of(context, name, &listed);
+    let offered = |tool: &ToolInfo| offered_names(name, &tool.name, config);
     if context.output.is_json() {
-        context.output.json(&listed.items.iter().map(tool).collect::<Vec<_>>())?;
+        let document = |info: &ToolInfo| {
+            let mut document = tool(info);
+            document["offeredAs"] = json!(offered(info));
+            document
+        };
+        context.output.json(&listed.items.iter().map(document).collect::<Vec<_>>())?;
         return Ok(Code::Done);
     }
     let cells = |tool: &ToolInfo| {
         let said = tool.description.as_deref().or(tool.title.as_deref());
-        vec![shown(&tool.name), first_line(said)]
+        vec![shown(&tool.name), offered(tool).join(", "), first_line(said)]
     };
     let rows: Vec<_> = listed.items.iter().map(cells).collect();
     table(&rows).iter().try_for_each(|line| context.output.line(line.trim_end()))?;

@@ -22,7 +22,7 @@ fn server_alone(input: &str) -> Option<String> {
 }
 
 /// Turns an error into what a person reads.
-pub(super) fn failure(error: AttachError) -> Failure {
+pub(crate) fn failure(error: AttachError) -> Failure {
     let raise = |key: &str, value: &str| {
         format!("`-c conversation.attachment.{key}={value}` allows more for this command.")
     };

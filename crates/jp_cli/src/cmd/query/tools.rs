@@ -22,6 +22,7 @@ use jp_turn::{Builtin, Files, Permission, Source, Surroundings, Tool, Toolbox};
 use serde_json::{Map, Value, json};
 
 pub(super) use self::called::{calls, line};
+pub(crate) use self::served::offered_names;
 use self::{declared::Declared, refreshing::Refresher};
 use super::{Asked, declarations};
 use crate::{args::Query, error::Failure, servers::secret_variables, workspace::Context};
@@ -63,7 +64,7 @@ pub(super) fn choose(
     config: &Resolved,
     conversation: Option<&Conversation>,
 ) -> Result<Tools, Failure> {
-    let mut declared = declared::all(config)?;
+    let mut declared = declared::all(context, config)?;
     let names: Vec<String> = declared.iter().map(|declared| declared.tool.name.clone()).collect();
     let served = served::all(query, context, config, names)?;
     declared.extend(served.tools);

@@ -10,7 +10,7 @@ use super::{
     served::{Origin, is_about_served},
     settings::{Settings, key},
 };
-use crate::error::Failure;
+use crate::{error::Failure, workspace::Context};
 
 /// A tool that there is.
 pub(super) struct Declared {
@@ -20,7 +20,7 @@ pub(super) struct Declared {
 }
 
 /// Returns all tools but those of MCP servers, in the order in which models are told of them.
-pub(super) fn all(config: &Resolved) -> Result<Vec<Declared>, Failure> {
+pub(super) fn all(context: &Context<'_>, config: &Resolved) -> Result<Vec<Declared>, Failure> {
     check_defaults(config)?;
     let mut declared = Vec::new();
     for builtin in Builtin::ALL {
@@ -31,7 +31,7 @@ pub(super) fn all(config: &Resolved) -> Result<Vec<Declared>, Failure> {
         let settings = Settings::of(name, config);
         match settings.own {
             Some(own) if is_about_served(name, own, config) => {}
-            Some(own) if !is_history(name, config) => declared.extend(other(settings, own)?),
+            Some(own) if !is_history(name, config) => declared.extend(other(context, settings, own)?),
             // The tools of a conversation that went on elsewhere are not all here.
             _ => {}
         }
@@ -104,7 +104,11 @@ fn own(builtin: Builtin, config: &Resolved) -> Result<Declared, Failure> {
 }
 
 /// Puts together a tool that the configuration declares; `None` if an MCP server has it.
-fn other(settings: Settings<'_>, own: &ToolSettings) -> Result<Option<Declared>, Failure> {
+fn other(
+    context: &Context<'_>,
+    settings: Settings<'_>,
+    own: &ToolSettings,
+) -> Result<Option<Declared>, Failure> {
     let name = settings.name;
     match own.source.as_deref() {
         None | Some("local") => local(settings, own).map(Some),
@@ -122,10 +126,13 @@ fn other(settings: Settings<'_>, own: &ToolSettings) -> Result<Option<Declared>,
             if settings.config.config.providers.mcp.contains_key(server) || own.enable == Some(false) {
                 return Ok(None);
             }
-            let failure = settings
-                .fault(&["source"], &format!("names an MCP server that is not configured: `{server}`"));
-            Err(failure
-                .with_hint(format!("[providers.mcp.{server}] says how it is reached; docs/mcp.md has more.")))
+            // Servers are each person's own, and a workspace is everybody's.
+            let fault = format!("names an MCP server that is not configured: `{server}`");
+            let told = settings.fault(&["source"], &fault).message;
+            context.output.warn(&format!("{told}; the tool is left out"));
+            let hint = format!("[providers.mcp.{server}] says how it is reached; docs/mcp.md has more.");
+            context.output.hint(&hint);
+            Ok(None)
         }
         Some(source) => {
             let failure =

@@ -182,7 +182,6 @@ impl Served {
         let mut told = listed.warnings;
         // Servers need not keep to an order, prompt caches do.
         listed.items.sort_by(|one, other| one.name.cmp(&other.name));
-        let offers_all = config.config.providers.mcp[server].tools != Some(false);
         let tools = &config.config.conversation.tools;
         let mut named: Vec<(&str, Origin<'_>)> = Vec::new();
         for (name, own) in tools {
@@ -199,14 +198,7 @@ impl Served {
             }
         }
         for info in listed.items {
-            let names: Vec<String> = named
-                .iter()
-                .filter(|(_, of)| of.tool == info.name)
-                .map(|(name, _)| (*name).to_owned())
-                .collect();
-            let names =
-                if names.is_empty() && offers_all { vec![offered_name(server, &info.name)] } else { names };
-            for name in names {
+            for name in offered_names(server, &info.name, config) {
                 if self.taken.contains(&name) {
                     told.push(format!(
                         "its tool {:?} was passed over: there is another one with the name `{name}`",
@@ -223,6 +215,7 @@ impl Served {
                 }
             }
         }
+        let offers_all = config.config.providers.mcp[server].tools != Some(false);
         let is_about = |name: &str| offers_all && is_about_served_by(server, name, config);
         for (name, settings) in tools {
             let is_there = self.tools.iter().any(|declared| declared.tool.name == *name);
@@ -322,6 +315,18 @@ fn description(info: &ToolInfo, own: Option<&ToolSettings>) -> String {
         Some((end, _)) => format!("{}… (the rest of what the server says of it is left out)", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// Returns the names that a tool of a server is offered by: those that entries of the configuration give it, else its own.
+pub(crate) fn offered_names(server: &str, tool: &str, config: &Resolved) -> Vec<String> {
+    let entries = config.config.conversation.tools.iter();
+    let is_its = |(name, own): &(&String, &ToolSettings)| {
+        own.source.as_deref().and_then(|source| Origin::read(source, name)) == Some(Origin { server, tool })
+    };
+    let named: Vec<String> = entries.filter(is_its).map(|(name, _)| name.clone()).collect();
+    let offers_all =
+        config.config.providers.mcp.get(server).is_some_and(|settings| settings.tools != Some(false));
+    if named.is_empty() && offers_all { vec![offered_name(server, tool)] } else { named }
 }
 
 /// Returns the name that a tool is offered by: its own after its server's, as providers take it.
