@@ -11,7 +11,7 @@ use std::{
 };
 
 use jp_mcp::{
-    Caller, Client, Elicitation, Elicited, Fault, Limits, Program, ServerConfig, Servers, Transport,
+    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, Program, ServerConfig, Servers, Transport,
 };
 use jp_tool::ContentBlock;
 use serde_json::{Map, json};
@@ -321,4 +321,32 @@ for request in requests():
     assert_eq!(error.stderr.last().unwrap().trim(), "at 39");
     assert!(error.stderr.iter().any(|line| line.contains("21 lines are left out")), "{:?}", error.stderr);
     assert!(connection.call("t", &Map::new(), &()).unwrap_err().stderr.is_empty());
+}
+
+#[test]
+fn stream_of_changes_that_ends_is_opened_again() {
+    if !python() {
+        return;
+    }
+    let script = "
+streams = 0
+while True:
+    request = read()
+    method = request.get('method')
+    if method == 'server/discover':
+        result(request, resultType='complete', supportedVersions=['2026-07-28'], capabilities={'resources': {'subscribe': True}}, ttlMs=0, cacheScope='private')
+    elif method == 'subscriptions/listen':
+        streams += 1
+        meta = {'io.modelcontextprotocol/subscriptionId': request['id']}
+        send(method='notifications/subscriptions/acknowledged', params={'notifications': request['params']['notifications'], '_meta': meta})
+        if streams == 1: result(request, resultType='complete', _meta=meta)
+";
+    let servers = servers(script, Duration::from_secs(10));
+    let connection = servers.connect("s", &()).unwrap();
+    connection.subscribe(&["a:b"], &()).unwrap();
+    let start = Instant::now();
+    while !connection.changes().contains(&Change::Resource("a:b".to_owned())) {
+        assert!(!connection.is_closed() && start.elapsed() < Duration::from_secs(15), "nothing was told");
+        thread::sleep(Duration::from_millis(20));
+    }
 }
