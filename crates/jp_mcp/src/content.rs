@@ -274,3 +274,138 @@ pub(crate) fn complete(resource: &mut Resource, listed: &crate::ResourceInfo) {
         resource.annotations.clone_from(&listed.annotations);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{Elicitation, LogMessage, Progress, raw};
+
+    fn read(answer: Value) -> Returned {
+        result(answer, &Limits::USUAL).unwrap()
+    }
+
+    /// MCP 2025-11-25 "Tool Result": a block of each type, with all that is optional once.
+    #[test]
+    fn blocks_keep_their_json() {
+        let annotations =
+            json!({"audience": ["user"], "priority": 0.9, "lastModified": "2025-05-03T14:30:00Z"});
+        let blocks = json!([
+            {"type": "text", "text": "x", "annotations": annotations, "_meta": {"k": 1}},
+            {"type": "image", "data": "iVBORw==", "mimeType": "image/png", "annotations": annotations},
+            {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav", "_meta": {"k": {"n": null}}},
+            {"type": "resource", "annotations": annotations, "_meta": {"outer": 1}, "resource": {
+                "uri": "file:///a.png", "mimeType": "image/png", "blob": "iVBORw==", "_meta": {"inner": 1},
+            }},
+        ]);
+        let returned = read(json!({"content": blocks, "resultType": "complete", "ttlMs": 5}));
+        assert_eq!(serde_json::to_value(&returned.response.content).unwrap(), blocks);
+        assert!(returned.warnings.is_empty());
+    }
+
+    #[test]
+    fn annotations_inside_the_resource_are_kept_as_well() {
+        let inside = json!({"uri": "a:b", "text": "x", "annotations": {"priority": 0.7}});
+        let returned = read(json!({"content": [{"type": "resource", "resource": inside}]}));
+        let ContentBlock::Resource { resource, .. } = &returned.response.content[0] else {
+            panic!("{returned:?}")
+        };
+        assert_eq!(resource.annotations.as_ref().unwrap().priority, Some(0.7));
+    }
+
+    #[test]
+    fn block_that_can_not_be_read_costs_itself() {
+        let returned = read(json!({"content": [
+            {"type": "hologram"}, {"type": "text", "text": "a"}, {"type": "resource_link"}, 1,
+            {"type": "question", "question": {"id": "q", "text": "?", "schema": {}}},
+            {"type": "image", "data": "?", "mimeType": "image/png"}, {"type": "text", "text": "b"},
+        ]}));
+        assert_eq!(returned.response.content, ["a", "b"].map(ContentBlock::text));
+        let numbers: Vec<_> = returned.warnings.iter().map(|warning| &warning[..15]).collect();
+        assert_eq!(numbers, [1, 3, 4, 5, 6].map(|number| format!("content block {number}")));
+    }
+
+    #[test]
+    fn what_jp_alone_says_is_dropped() {
+        let meta = json!({"a": 1, "computer.jp/server": "other", "computer.jp/error": {"transient": true, "trace": []}});
+        let block = json!({"type": "resource", "formatted": "f", "resource": {"uri": "a:b", "text": "x", "formatted": "g"}});
+        let Returned { response, .. } = read(json!({"content": [block], "isError": true, "_meta": meta}));
+        let ContentBlock::Resource { resource, .. } = &response.content[0] else { panic!("{response:?}") };
+        assert_eq!((resource.formatted.as_ref(), response.meta.len()), (None, 1));
+        assert!(response.error.unwrap().transient);
+    }
+
+    #[test]
+    fn structured_content_alone_needs_no_blocks() {
+        let returned = read(json!({"structuredContent": {"n": 1}}));
+        assert_eq!(returned.response.structured_content, Some(json!({"n": 1})));
+        assert!(result(json!({}), &Limits::USUAL).is_err() && result(json!([]), &Limits::USUAL).is_err());
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let word = prop::sample::select(vec![
+            "type",
+            "text",
+            "resource",
+            "image",
+            "resource_link",
+            "uri",
+            "blob",
+            "data",
+            "mimeType",
+            "content",
+            "contents",
+            "structuredContent",
+            "isError",
+            "_meta",
+            "annotations",
+            "ttlMs",
+            "mode",
+            "url",
+            "form",
+            "message",
+            "requestedSchema",
+            "progress",
+            "total",
+            "level",
+            "elicitations",
+            "name",
+        ]);
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            word.clone().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 60, 6, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::vec((word.clone().prop_map(str::to_owned), inner), 0..6)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn no_message_panics(json in any_json(), id in 0i64..3) {
+            _ = result(json.clone(), &Limits::USUAL);
+            _ = contents(&json, &Limits::USUAL);
+            _ = Elicitation::read(&json);
+            _ = LogMessage::read(&json);
+            _ = Progress::read(&json);
+            let raw = raw::Raw::default();
+            _ = raw.received(json.clone());
+            _ = raw.received(json!({"jsonrpc": "2.0", "id": id, "result": json}));
+            _ = raw.received(json!({"jsonrpc": "2.0", "id": json, "method": json, "params": json}));
+        }
+
+        #[test]
+        fn values_are_counted_whatever_the_text_is(text in "\\PC{0,40}") {
+            let json = json!([text, {"a": text}]).to_string();
+            prop_assert_eq!(raw::values(json.as_bytes()), 3);
+        }
+    }
+}

@@ -125,8 +125,8 @@ fn signs_of_life_put_the_end_off_but_not_for_ever() {
     let script = "
 for request in requests():
     if request['params']['name'] == 'slow':
-        for _ in range(8):
-            time.sleep(0.2)
+        for _ in range(12):
+            time.sleep(0.1)
             progress(request)
         text(request, 'done')
     for _ in range(200 if request['params']['name'] == 'endless' else 0):
