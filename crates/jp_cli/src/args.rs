@@ -374,6 +374,9 @@ pub(crate) struct McpLogin {
     /// The variable of the environment that holds the secret that goes with it
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     pub(crate) client_secret_env: Option<String>,
+    /// A right to ask for beside what the server wants (repeat)
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Vec<String>,
     /// The port on this machine that the page leads back to, where the provider wants one that it knows
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,

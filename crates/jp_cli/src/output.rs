@@ -1,8 +1,11 @@
 //! The one place that prints: data on stdout, everything else on stderr.
 
 use std::{
-    io::{self, Write},
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    io::{self, StderrLock, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
 };
 
 use serde::Serialize;
@@ -13,8 +16,8 @@ use crate::{
     error::{Code, Failure},
 };
 
-/// Where the command says things.
-#[derive(Debug)]
+/// Where the command says things; a clone is the same place.
+#[derive(Debug, Clone)]
 pub(crate) struct Output {
     format: Format,
     quiet: bool,
@@ -23,7 +26,9 @@ pub(crate) struct Output {
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
     /// Nobody reads stdout any more: what is left to do is done quietly.
-    is_closed: AtomicBool,
+    is_closed: Arc<AtomicBool>,
+    /// Whether the last line on stderr is one that says how far things are, which makes way for any other.
+    has_progress: Arc<AtomicBool>,
 }
 
 /// How a line stands out where there is colour.
@@ -63,7 +68,8 @@ impl Output {
             color,
             stdout_is_terminal: environment.stdout_is_terminal,
             stderr_is_terminal: environment.stderr_is_terminal,
-            is_closed: AtomicBool::new(false),
+            is_closed: Arc::default(),
+            has_progress: Arc::default(),
         }
     }
 
@@ -161,20 +167,23 @@ impl Output {
         self.stderr_is_terminal && !self.quiet
     }
 
-    /// Shows how far things are, in the place of what it showed before; nothing clears the line.
+    /// Shows how far things are, in the place of what it showed before; nothing clears the line, and so does all else that
+    /// is said meanwhile.
     pub(crate) fn progress(&self, line: &str) {
-        let _ = write!(io::stderr().lock(), "\r\x1b[K{}", printable(line));
+        let mut stderr = io::stderr().lock();
+        self.has_progress.store(!line.is_empty(), Relaxed);
+        let _ = write!(stderr, "\r\x1b[K{}", printable(line));
     }
 
     /// Tells a line to a person who is going to be asked something, `-q` or not.
     pub(crate) fn tell(&self, tone: Tone, line: &str) {
-        let _ = writeln!(io::stderr().lock(), "{}", self.paint(&visible(line), tone.style()));
+        let _ = writeln!(self.free_line(), "{}", self.paint(&visible(line), tone.style()));
     }
 
     /// Asks a person something; the cursor stays behind it.
     pub(crate) fn ask(&self, prompt: &str) {
         let prompt = self.paint(&visible(prompt), Tone::Strong.style());
-        let mut stderr = io::stderr().lock();
+        let mut stderr = self.free_line();
         let _ = write!(stderr, "{prompt} ").and_then(|()| stderr.flush());
     }
 
@@ -200,7 +209,16 @@ impl Output {
     fn stderr(&self, label: &str, line: &str) {
         let line = if self.stderr_is_terminal { printable(line) } else { line.to_owned() };
         // Nothing is left to say it to if this fails.
-        let _ = writeln!(io::stderr().lock(), "{label}{line}");
+        let _ = writeln!(self.free_line(), "{label}{line}");
+    }
+
+    /// Returns stderr, without a line that says how far things are.
+    fn free_line(&self) -> StderrLock<'static> {
+        let mut stderr = io::stderr().lock();
+        if self.has_progress.swap(false, Relaxed) {
+            let _ = write!(stderr, "\r\x1b[K");
+        }
+        stderr
     }
 }
 

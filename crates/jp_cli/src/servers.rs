@@ -4,6 +4,7 @@
 //! is: the program with all that it gets, or the endpoint with all that is sent there.
 
 pub(crate) mod advice;
+mod agreement;
 pub(crate) mod reading;
 pub(crate) mod watched;
 
@@ -17,17 +18,16 @@ use std::{
     time::Duration,
 };
 
+use agreement::Agreement;
 use jp_config::{CommandSetting, Layer, McpKind, McpServer, Resolved};
 use jp_mcp::{
     Caller, Client, Connection, Endpoint, Program, Revision, ServerConfig, ServerError, Tokens, Transport,
 };
-use jp_resource::Checksum;
 
 use crate::{
     cmd::USUAL_KEY_VARIABLES,
     error::{Code, Failure},
-    output::quoted,
-    terminal::Terminal,
+    output::{Output, quoted},
     workspace::Context,
 };
 
@@ -41,6 +41,8 @@ pub(crate) struct Servers {
     pub(crate) servers: Arc<jp_mcp::Servers>,
     /// What logins gave: kept by endpoint, for this user alone.
     pub(crate) tokens: Tokens,
+    /// Where what servers log is told.
+    output: Output,
     known: BTreeMap<String, Known>,
     /// What the person said of servers that the workspace has a part in.
     said: Mutex<BTreeMap<String, bool>>,
@@ -53,15 +55,18 @@ struct Known {
     /// Whether a query goes on without it.
     is_optional: bool,
     /// What the person agrees to, where they have to.
-    to_agree: Option<String>,
+    agreement: Option<Agreement>,
     /// What is started or reached, for people.
     shown: String,
     /// The variable that should hold its token and is not set.
     missing: Option<String>,
+    /// The variable whose token others can read on its way there.
+    exposed: Option<String>,
+    is_warned_of: AtomicBool,
 }
 
 /// Somebody who asks for nothing but can be interrupted.
-pub(crate) struct Waiting<'a>(pub(crate) &'a AtomicBool);
+struct Waiting<'a>(&'a AtomicBool);
 
 impl Caller for Waiting<'_> {
     fn is_cancelled(&self) -> bool {
@@ -86,7 +91,8 @@ impl Servers {
         let tokens = Tokens::new(context.environment.data.join("mcp-tokens"));
         let servers = Arc::new(jp_mcp::Servers::new(configs, client)?.with_tokens(tokens.clone()));
         let cancelled = context.interrupt().shared_flag();
-        Ok(Self { servers, tokens, known, said: Mutex::default(), cancelled })
+        let output = context.output.clone();
+        Ok(Self { servers, tokens, output, known, said: Mutex::default(), cancelled })
     }
 
     /// Returns whether there are none.
@@ -127,91 +133,71 @@ impl Servers {
         Err(failure.with_hint(hint))
     }
 
-    /// Returns whether a server may be started; asks the person where the workspace has a part in it and they have not been
-    /// asked before. To be called by whoever has the terminal, before [`Self::connect`].
-    pub(crate) fn agreed(&self, context: &Context<'_>, name: &str) -> Result<bool, Failure> {
-        let Some(text) = self.known.get(name).and_then(|known| known.to_agree.as_ref()) else {
-            return Ok(true);
-        };
-        if let Some(said) = self.said().get(name) {
-            return Ok(*said);
-        }
-        let trust = context.workspace.trust();
-        let is_agreed = context.global.yes || trust.contains(text) || self.asked(context, name)?;
-        if is_agreed
-            && !context.global.yes
-            && let Err(error) = trust.add([text.as_str()])
-        {
-            context.output.detail(&format!("what was agreed to was not remembered: {error}"));
-        }
-        self.said().insert(name.to_owned(), is_agreed);
-        Ok(is_agreed)
-    }
-
-    fn asked(&self, context: &Context<'_>, name: &str) -> Result<bool, Failure> {
-        let Some(terminal) = Terminal::open(context) else {
-            context.output.warn(&format!(
-                "the MCP server `{name}` is not started: the workspace configures it, and there is no terminal to ask you on"
-            ));
-            context.output.hint("`--yes` starts it.");
-            return Ok(false);
-        };
-        terminal.confirm(&format!(
-            "The workspace configures the MCP server `{name}`: {}. Start it?",
-            self.shown(name)
-        ))
-    }
-
     /// Has a server started that may be, and does not wait for it.
     pub(crate) fn start(&self, name: &str) {
-        let lacks_token = self.known.get(name).is_some_and(|known| known.missing.is_some());
-        if self.may_start(name) && !lacks_token {
+        if self.may_start(name) && self.check_token(name).is_ok() {
             self.servers.start(name);
         }
     }
 
     /// Returns the connection to a server that may be started, once it is ready.
     pub(crate) fn connect(&self, name: &str) -> Result<Arc<Connection>, Refusal> {
-        self.connect_for(name, &self.waiting())
+        self.connect_for(name, &Waiting(&self.cancelled))
     }
 
-    fn connect_for(&self, name: &str, caller: &dyn Caller) -> Result<Arc<Connection>, Refusal> {
+    /// As [`Self::connect`], for somebody who is told what comes up.
+    pub(crate) fn connect_for(&self, name: &str, caller: &dyn Caller) -> Result<Arc<Connection>, Refusal> {
         if !self.may_start(name) {
             return Err(Refusal::NotAgreed(name.to_owned()));
         }
-        if let Some(variable) = self.known.get(name).and_then(|known| known.missing.as_ref()) {
-            return Err(Refusal::NoToken { server: name.to_owned(), variable: variable.clone() });
+        self.check_token(name)?;
+        if let Some(known) = self.known.get(name) {
+            self.warn_of_exposure(name, known);
         }
         Ok(self.servers.connect(name, caller)?)
     }
 
-    /// Returns somebody to wait in the person's place, who asks for nothing.
-    pub(crate) fn waiting(&self) -> Waiting<'_> {
-        Waiting(&self.cancelled)
-    }
-
-    /// Connects to several servers at once; a person who watches sees that it takes a while.
+    /// Connects to several servers and asks each something, all at once; returns what came of it in their order.
     ///
     /// Those that need the person's word are asked about first.
-    pub(crate) fn connect_all(
+    pub(crate) fn ask<T: Send>(
         &self,
         context: &Context<'_>,
         names: &[&str],
-    ) -> Result<Vec<Connecting>, Failure> {
+        what: &str,
+        ask: impl Fn(&Arc<Connection>, &dyn Caller) -> Result<T, ServerError> + Sync,
+    ) -> Result<Vec<Answer<T>>, Failure> {
         for name in names {
             self.agreed(context, name)?;
         }
-        names.iter().for_each(|name| self.start(name));
-        let connect = || names.iter().map(|name| ((*name).to_owned(), self.connect(name))).collect();
-        let what = format!("Starting {}", names.join(", "));
-        let connected: Vec<Connecting> = watched::watched(context.output, &what, |_| connect());
+        let what = format!("{what} {}", names.join(", "));
+        let answers = watched::with_each(context, names, &what, |name, person| {
+            let answer = self.connect_for(name, person).and_then(|connection| Ok(ask(&connection, person)?));
+            (name.to_owned(), answer)
+        });
         context.interrupt().check()?;
-        Ok(connected)
+        Ok(answers)
     }
 
-    fn may_start(&self, name: &str) -> bool {
-        let needs_word = self.known.get(name).is_some_and(|known| known.to_agree.is_some());
-        !needs_word || self.said().get(name) == Some(&true)
+    /// Fails where the variable that is to hold a server's token is not set.
+    pub(crate) fn check_token(&self, name: &str) -> Result<(), Refusal> {
+        match self.known.get(name).and_then(|known| known.missing.clone()) {
+            Some(variable) => Err(Refusal::NoToken { server: name.to_owned(), variable }),
+            None => Ok(()),
+        }
+    }
+
+    /// Warns, once, of a token that can be read on its way.
+    fn warn_of_exposure(&self, name: &str, known: &Known) {
+        if let Some(variable) = &known.exposed
+            && !known.is_warned_of.swap(true, Ordering::Relaxed)
+        {
+            self.output.warn(&format!(
+                "the MCP server `{name}`: what {variable} holds goes to it by http, which others can read on the way"
+            ));
+            self.output
+                .hint(&format!("an https URL as providers.mcp.{name}.url keeps it to the two of you."));
+        }
     }
 
     fn said(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, bool>> {
@@ -219,8 +205,8 @@ impl Servers {
     }
 }
 
-/// A server, and what connecting to it came to.
-pub(crate) type Connecting = (String, Result<Arc<Connection>, Refusal>);
+/// A server, and what came of what it was asked.
+pub(crate) type Answer<T> = (String, Result<T, Refusal>);
 
 /// Why there is no connection to a server.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -340,43 +326,15 @@ impl Reading<'_> {
             }
             Transport::Http(endpoint) => format!("it is at {}", endpoint.url),
         };
-        let key = format!("providers.mcp.{}", self.name);
-        let layers = self.config.contributors(&key);
-        let is_workspaces = layers.iter().any(|layer| matches!(layer, Layer::Workspace { .. }));
+        let token_env = &self.settings.token_env;
         Known {
             is_optional: self.settings.optional.unwrap_or(true),
-            to_agree: is_workspaces.then(|| self.agreement(context, server)),
-            shown: shown + &self.extras(),
-            missing: self.settings.token_env.clone().filter(|variable| token(variable).is_none()),
+            agreement: self.agreement(context, server),
+            shown,
+            missing: token_env.clone().filter(|variable| token(variable).is_none()),
+            exposed: token_env.clone().filter(|_| is_exposed(&server.transport)),
+            is_warned_of: AtomicBool::new(false),
         }
-    }
-
-    /// Names what else of the environment goes there.
-    fn extras(&self) -> String {
-        let settings = self.settings;
-        let variables = settings.variables.iter().chain(&settings.token_env);
-        let variables: Vec<_> = variables.map(|variable| format!("`{variable}`")).collect();
-        match variables.as_slice() {
-            [] => String::new(),
-            variables => format!(", with what your environment has as {}", variables.join(", ")),
-        }
-    }
-
-    /// Says all that is agreed to: where any of it changes, the person is asked again.
-    fn agreement(&self, context: &Context<'_>, server: &ServerConfig) -> String {
-        let settings = serde_json::to_string(self.settings).unwrap_or_default();
-        let mut text = format!("MCP server {}: {settings}", self.name);
-        if let Transport::Stdio(program) = &server.transport {
-            let root = context.workspace.root();
-            for word in std::iter::once(&program.program).chain(&program.arguments) {
-                let path = root.join(word).canonicalize().ok();
-                let script = path.filter(|path| path.starts_with(root) && path.is_file());
-                if let Some(content) = script.and_then(|script| std::fs::read(script).ok()) {
-                    text += &format!("; {word} as it is now ({})", Checksum::of(&content));
-                }
-            }
-        }
-        text
     }
 
     /// Says what is wrong with a field, or with the server where none is named: `KEY in LAYER FAULT`.
@@ -387,6 +345,22 @@ impl Reading<'_> {
         let is_typed = matches!(layer, Layer::Argument { .. } | Layer::Flag { .. });
         let failure = Failure::new(format!("{key} in {layer} {fault}"));
         Failure { code: if is_typed { Code::Usage } else { Code::Failed }, ..failure }
+    }
+}
+
+/// Returns whether others can read on the way what is sent there.
+fn is_exposed(transport: &Transport) -> bool {
+    match transport {
+        Transport::Stdio(_) => false,
+        Transport::Http(endpoint) => {
+            let is_here = match endpoint.url.host() {
+                Some(url::Host::Domain(name)) => name == "localhost",
+                Some(url::Host::Ipv4(address)) => address.is_loopback(),
+                Some(url::Host::Ipv6(address)) => address.is_loopback(),
+                None => false,
+            };
+            endpoint.url.scheme() == "http" && !is_here
+        }
     }
 }
 

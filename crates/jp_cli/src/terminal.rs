@@ -1,11 +1,14 @@
 //! The person at the terminal: what they type at a prompt, and the terminal itself where a program needs it.
 
+mod quote;
+
 use std::{
     io,
     process::{Command, ExitStatus},
 };
 
 use self::input::Input;
+pub(crate) use self::quote::{Extent, quote, shortened};
 use crate::{
     error::Failure,
     interrupt::Interrupt,

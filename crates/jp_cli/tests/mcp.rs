@@ -379,6 +379,43 @@ fn server_of_the_workspace_starts_only_where_the_person_agrees() {
 }
 
 #[test]
+fn all_that_the_workspace_adds_is_shown_before_it_is_agreed_to() {
+    let sandbox = with_program();
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[providers.mcp.plain]\ncommand = 'python3 notes.py'\nenvironment.MINE = 'hush'\n\
+         [providers.mcp.far]\nurl = 'http://jean:hush@127.0.0.1:9/mcp'\nheaders.X-Key = 'hush'\n",
+    );
+    sandbox.write(
+        ".jp/config.toml",
+        "[providers.mcp.plain]\nenvironment.PYTHONPATH = 'evil'\nvariables = ['A_TOKEN']\n\
+         [providers.mcp.far]\nheaders.X-Sent = \"first\\u001b[2J\\nlast\"\ntoken_env = 'B_TOKEN'\n",
+    );
+    let shown = |server: &str| {
+        let mut terminal = Terminal::run(sandbox.command(&["--color", "never", "mcp", "read", server, "x"]));
+        terminal.answer("Start it? [y/N]", "n\n");
+        assert_eq!(terminal.wait(), 1);
+        let output = terminal.output().replace("\r\n", "\n");
+        output[..output.find("Start it?").unwrap()].to_owned()
+    };
+    insta::assert_snapshot!(shown("plain"), @r#"
+    The workspace configures the MCP server `plain`:
+      │ command = "python3 notes.py"
+      │ environment.MINE, as you set it
+      │ environment.PYTHONPATH = "evil" (.jp/config.toml)
+      │ variables = ["A_TOKEN"] (.jp/config.toml)
+      │ notes.py is a file of the workspace; it is agreed to as it is now
+    "#);
+    insta::assert_snapshot!(shown("far"), @r#"
+    The workspace configures the MCP server `far`:
+      │ url = "http://…@127.0.0.1:9/mcp"
+      │ headers.X-Key, as you set it
+      │ headers.X-Sent = "first\u001b[2J\nlast" (.jp/config.toml)
+      │ token_env = "B_TOKEN" (.jp/config.toml)
+    "#);
+}
+
+#[test]
 fn secrets_stay_here_unless_they_are_named() {
     let sandbox = configured(
         "plain.command = 'python3 notes.py'\nnamed = { command = 'python3 notes.py', variables = ['NOTES_TOKEN'] }\n",
@@ -404,7 +441,52 @@ fn interrupt_ends_waiting_for_a_silent_server() {
     interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), &*output.stderr), (Some(130), &b"error: interrupted\n"[..]));
-    assert!(before.elapsed().as_secs() < 3, "{:?}", before.elapsed());
+    // Far less than the server has for its answer.
+    assert!(before.elapsed().as_secs() < 30, "{:?}", before.elapsed());
+}
+
+#[test]
+fn login_asks_for_the_rights_that_the_server_misses() {
+    let sandbox = with_program();
+    let endpoint = Endpoint::new(&sandbox, "403");
+    sandbox.write("~/.config/jp/config.toml", format!("[providers.mcp.notes]\nurl = \"{}\"\n", endpoint.url));
+    let mut command = sandbox.command(&["mcp", "login", "notes", "--client-id", "jp"]);
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let page = told.find(|line| line.starts_with("http://")).unwrap();
+    assert!(page.contains("/agree?") && page.contains("scope=notes%3Awrite"), "{page}");
+    interrupt(&child);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn login_is_refused_where_a_variable_is_to_hold_the_token() {
+    let sandbox = configured("notes = { url = 'http://127.0.0.1:9/mcp', token_env = 'NOTES_TOKEN' }\n");
+    let hints = [
+        "hint: set NOTES_TOKEN, or",
+        "hint: or take providers.mcp.notes.token_env away, where you want to log in.",
+    ];
+    sandbox.jp(&["mcp", "login", "notes"]).failed(1, &hints);
+}
+
+#[test]
+fn token_that_others_can_read_on_its_way_is_warned_of() {
+    let sandbox = with_program();
+    let endpoint = Endpoint::new(&sandbox, "good");
+    // An address that leads here and does not say so.
+    let far = endpoint.url.replace("127.0.0.1", "0.0.0.0");
+    let told = |url: &str| {
+        let settings = format!("[providers.mcp.notes]\nurl = \"{url}\"\ntoken_env = 'NOTES_TOKEN'\n");
+        sandbox.write("~/.config/jp/config.toml", settings);
+        let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
+        command.env("NOTES_TOKEN", "hush");
+        support::run(command).succeeded().stderr
+    };
+    assert_eq!(told(&endpoint.url), "");
+    insta::assert_snapshot!(told(&far), @"
+    warning: the MCP server `notes`: what NOTES_TOKEN holds goes to it by http, which others can read on the way
+    hint: an https URL as providers.mcp.notes.url keeps it to the two of you.
+    ");
 }
 
 #[test]

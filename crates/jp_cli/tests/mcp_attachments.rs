@@ -267,6 +267,45 @@ fn waiting_for_a_server_is_shown_and_ends_with_an_interrupt() {
 }
 
 #[test]
+fn log_of_a_server_that_is_read_is_told_with_v_only() {
+    let server = answering("Yes.");
+    let mut state = notes();
+    state["logs"] = json!("a note was looked for\u{1b}[2J");
+    let sandbox = with_servers(&server, &["docs"], &state);
+    let told = "docs: info: a note was looked for\\u{1b}[2J\n";
+    let arguments = ["--new", "-a", "mcp+docs+note:one", "what?"];
+    assert!(!asked(&sandbox, &arguments).succeeded().stderr.contains("looked for"));
+    let run = asked(&sandbox, &[&arguments[..], &["-v"]].concat()).succeeded();
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+    let run = sandbox.jp(&["resource", "refresh", "-v"]).succeeded();
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+
+    // So is what it says while it is asked for the values of a template.
+    let arguments = ["q", "--new", "-v", "-a", "mcp+docs+note:{name}", "what?"];
+    let mut terminal = Terminal::run(sandbox.command(&arguments));
+    terminal.expect("a note was looked for");
+    terminal.answer("name (", "one\n");
+    assert_eq!(terminal.wait(), 0, "{}", terminal.output());
+}
+
+#[test]
+fn what_is_told_meanwhile_takes_the_place_of_how_far_it_is() {
+    let server = answering("Yes.");
+    let mut state = notes();
+    state["logs"] = json!("a note was looked for");
+    let sandbox = with_servers(&server, &["docs"], &state);
+    let file = sandbox.path("~/there");
+    state["waits_for"] = json!(support::shown(&file));
+    has(&sandbox, "docs", &state);
+    let mut terminal =
+        Terminal::run(sandbox.command(&["q", "--new", "-v", "-a", "mcp+docs+note:one", "what?"]));
+    terminal.expect("0 of 1 resource");
+    fs::write(file, "").unwrap();
+    terminal.expect("\r\u{1b}[Kdocs: info: a note was looked for\r\n");
+    assert_eq!(terminal.wait(), 0, "{}", terminal.output());
+}
+
+#[test]
 fn what_is_too_large_is_named() {
     let server = answering("Yes.");
     let sandbox = with_servers(&server, &["docs"], &notes());
@@ -421,7 +460,9 @@ fn server_of_the_workspace_starts_with_the_persons_word() {
     );
     assert!(!sandbox.path("~/docs.json.log").exists(), "the server was started");
     let mut terminal = Terminal::run(sandbox.command(&arguments));
-    terminal.answer("The workspace configures the MCP server `docs`: it runs `python3", "n\n");
+    terminal.expect("The workspace configures the MCP server `docs`:");
+    terminal.expect("│ command = \"python3\" (.jp/config.toml)");
+    terminal.answer("Start it? [y/N]", "n\n");
     assert_eq!(terminal.wait(), 1, "{}", terminal.output());
     assert!(!sandbox.path("~/docs.json.log").exists(), "the server was started");
     let run = sandbox.jp(&[&arguments[..], &["--skip-unavailable"]].concat()).succeeded();

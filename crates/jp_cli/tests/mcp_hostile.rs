@@ -29,8 +29,11 @@ struct Came {
     server: Server,
     sandbox: Sandbox,
     run: Run,
-    took: Duration,
+    config: String,
 }
+
+/// Longer than any machine takes for what does not hang.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Came {
     fn of(config: &str) -> Self {
@@ -38,7 +41,8 @@ impl Came {
             calling_once(&format!("{UNATTENDED}{config}"), &[("peer_echo", json!({"text": "hi"}))]);
         let start = Instant::now();
         let run = sandbox.jp(&["q", "--new", "x"]);
-        Self { server, sandbox, run, took: start.elapsed() }
+        assert!(start.elapsed() < PATIENCE, "{:?}: {config}", start.elapsed());
+        Self { server, sandbox, run, config: config.to_owned() }
     }
 
     fn over_stdio(mode: &str) -> Self {
@@ -52,10 +56,11 @@ impl Came {
     /// Checks that the query went on without the server's tools, and said why.
     #[track_caller]
     fn lost_its_tools(self, why: &str) -> Self {
-        let run = &self.run;
-        assert_eq!((run.code, &*run.stdout), (0, "Done.\n"), "{}", run.stderr);
-        let warning = format!("warning: the MCP server `peer`: {why}; it is left out");
-        assert!(run.stderr.contains(&warning), "{warning} is not in {}", run.stderr);
+        self.went_on();
+        let stderr = &self.run.stderr;
+        let warning = format!("warning: the MCP server `peer`: {why}");
+        assert!(stderr.contains(&warning), "{warning} is not in {stderr}");
+        assert!(stderr.contains("; it is left out") && !stderr.contains('\u{1b}'), "{stderr}");
         assert_eq!(offered(&self.server), [""; 0]);
         self
     }
@@ -63,13 +68,28 @@ impl Came {
     /// Checks that the call failed, that the query went on, and that the person and the model were told why.
     #[track_caller]
     fn failed_its_call(self, why: &str) -> Self {
-        let run = &self.run;
-        assert_eq!((run.code, &*run.stdout), (0, "Done.\n"), "{}", run.stderr);
+        self.went_on();
+        let stderr = &self.run.stderr;
         let said = format!("the call of `peer_echo` failed: the MCP server `peer`: {why}");
-        assert!(run.stderr.contains(&format!("warning: {said}\n")), "{said} is not in {}", run.stderr);
+        assert!(stderr.contains(&format!("warning: {said}\n")), "{said} is not in {stderr}: {}", self.config);
         let result = results(&self.server).remove(0);
-        assert!(result.contains(&said[4..]), "{said} is not in {result}");
+        assert!(result.contains(&said[4..]), "{said} is not in {result}: {}", self.config);
         self
+    }
+
+    /// Checks that the call came to something all the same.
+    #[track_caller]
+    fn answered(self) -> Self {
+        self.went_on();
+        let results = results(&self.server);
+        assert!(results.len() == 1 && !results[0].contains("failed"), "{results:?}: {}", self.config);
+        self
+    }
+
+    #[track_caller]
+    fn went_on(&self) {
+        let run = &self.run;
+        assert_eq!((run.code, &*run.stdout), (0, "Done.\n"), "{}: {}", self.config, run.stderr);
     }
 }
 
@@ -78,6 +98,109 @@ fn offered(server: &Server) -> Vec<String> {
     let tools = last_request(server)["tools"].as_array().cloned().unwrap_or_default();
     let names = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned());
     names.filter(|name| name.starts_with("peer_")).collect()
+}
+
+// -- each mode -----------------------------------------------------------------------------------------------------
+
+/// How a server in some mode is configured.
+enum Configured {
+    Program,
+    /// As a program that is given up soon where it does not get ready.
+    ProgramShortStart,
+    /// As a program whose calls are given up soon.
+    ProgramShortCalls,
+    Http,
+    HttpShortStart,
+}
+
+/// What becomes of the query.
+enum Outcome {
+    LosesTools(&'static str),
+    FailsCall(&'static str),
+    Answers,
+}
+
+use Configured::{Http, HttpShortStart, Program, ProgramShortCalls, ProgramShortStart};
+use Outcome::{Answers, FailsCall, LosesTools};
+
+/// Every mode that there is.
+#[rustfmt::skip]
+const MODES: &[(&str, Configured, Outcome)] = &[
+    ("good", Program, Answers),
+    ("modern", Program, Answers),
+    ("rubbish", Program, Answers),
+    ("only-rubbish", Program, LosesTools("it printed more than 1000 lines to stdout that are no messages, such as \"Lorem ipsum, says the server, and nothing else.\"")),
+    ("dies", Program, FailsCall("it ended with exit status: 3")),
+    ("dies-at-start", Program, LosesTools("it ended with exit status: 1")),
+    ("silent", ProgramShortStart, LosesTools("it did not get ready within 1 s")),
+    ("silent-call", ProgramShortCalls, FailsCall("it did not answer `tools/call` within 1 s")),
+    ("wrong-id", ProgramShortCalls, FailsCall("it did not answer `tools/call` within 1 s")),
+    ("many-tools", Program, LosesTools("it sent more than 1000 tools")),
+    ("many-pages", Program, LosesTools("it sent more than 1000 tools")),
+    ("cursor-loop", Program, LosesTools("the pages of `tools/list` lead in a circle: the cursor \"again\" came twice")),
+    ("huge-blob", Program, FailsCall("it sent a message of more than 64000000 bytes")),
+    ("huge-line", Program, FailsCall("it sent a message of more than 64000000 bytes")),
+    ("many-blocks", Program, FailsCall("it sent more than 1000 blocks in one result")),
+    ("bad-base64", Program, Answers),
+    ("self-link", Program, Answers),
+    ("link-loop", Program, Answers),
+    ("path-escape", Program, Answers),
+    ("escapes", Program, Answers),
+    ("ref-network", Program, Answers),
+    ("bad-schema", Program, Answers),
+    ("asks-forever", Program, FailsCall("it asked back 20 times without an answer")),
+    ("rounds-forever", Program, FailsCall("it asked back 20 times without an answer")),
+    ("http-401", Http, LosesTools("it answered with the status 401 Unauthorized")),
+    ("http-403", Http, LosesTools("it answered with the status 403 Forbidden")),
+    ("http-404", Http, LosesTools("it answered with the status 404 Not Found")),
+    ("http-500", Http, LosesTools("it answered with the status 500 Internal Server Error")),
+    ("http-redirect", Http, LosesTools("it answered with the status 302 Found, a redirect to http://127.0.0.1:")),
+    ("http-html", Http, LosesTools("it answered with \"text/html\", which is neither JSON nor a stream of events")),
+    ("http-half", Http, LosesTools("it can't be reached: ")),
+    ("http-hang", HttpShortStart, LosesTools("it did not get ready within 1 s")),
+    ("http-session-lost", Http, Answers),
+];
+
+/// Tries the modes of some outcome.
+fn try_modes(is_meant: impl Fn(&Outcome) -> bool) {
+    for (mode, configured, outcome) in MODES.iter().filter(|(.., outcome)| is_meant(outcome)) {
+        let listening = matches!(configured, Http | HttpShortStart).then(|| Listening::start(mode));
+        let config = listening.as_ref().map_or_else(|| stdio("peer", mode), |it| it.config("peer"));
+        let came = Came::of(&match configured {
+            Program | Http => config,
+            ProgramShortStart | HttpShortStart => with_short_start(&config),
+            ProgramShortCalls => with_short_calls(&config),
+        });
+        match outcome {
+            LosesTools(why) => came.lost_its_tools(why),
+            FailsCall(why) => came.failed_its_call(why),
+            Answers => came.answered(),
+        };
+    }
+}
+
+#[test]
+fn server_without_a_list_costs_its_tools_and_nothing_else() {
+    try_modes(|outcome| matches!(outcome, LosesTools(_)));
+}
+
+#[test]
+fn call_that_comes_to_nothing_is_the_models_to_know() {
+    try_modes(|outcome| matches!(outcome, FailsCall(_)));
+}
+
+#[test]
+fn what_else_is_wrong_costs_no_call() {
+    try_modes(|outcome| matches!(outcome, Answers));
+}
+
+#[test]
+fn every_mode_is_tried() {
+    let list = std::process::Command::new(hostile::program()).arg("--list").output().unwrap().stdout;
+    let list = String::from_utf8(list).unwrap();
+    let listed: Vec<_> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let tried: Vec<_> = MODES.iter().map(|(mode, ..)| *mode).collect();
+    assert_eq!(tried, listed);
 }
 
 // -- over stdio ----------------------------------------------------------------------------------------------------
@@ -94,16 +217,6 @@ fn rubbish_between_messages_is_passed_over_and_told_of_with_v() {
         "{}",
         run.stderr
     );
-}
-
-#[test]
-fn server_that_never_gets_ready_costs_its_tools() {
-    Came::over_stdio("only-rubbish").lost_its_tools(
-        "it printed more than 1000 lines to stdout that are no messages, such as \"Lorem ipsum, says the server, and nothing else.\"",
-    );
-    let came = Came::of(&with_short_start(&stdio("peer", "silent")))
-        .lost_its_tools("it did not get ready within 1 s");
-    assert!(came.took < Duration::from_secs(5), "{:?}", came.took);
 }
 
 #[test]
@@ -157,35 +270,18 @@ fn server_that_dies_in_a_call_is_told_of_with_its_last_words() {
 }
 
 #[test]
-fn call_that_is_never_answered_is_given_up() {
-    for mode in ["silent-call", "wrong-id"] {
-        let config = with_short_calls(&stdio("peer", mode));
-        let came = Came::of(&config).failed_its_call("it did not answer `tools/call` within 1 s");
-        assert!(came.took < Duration::from_secs(5), "{:?}", came.took);
-        assert!(results(&came.server)[0].contains("What the call did so far is not known."));
-    }
+fn call_that_is_never_answered_is_given_up_over_http_too() {
     let listening = Listening::start("silent-call");
     let came = Came::of(&with_short_calls(&listening.config("peer")))
         .failed_its_call("it did not answer `tools/call` within 1 s");
-    assert!(came.took < Duration::from_secs(5), "{:?}", came.took);
+    assert!(results(&came.server)[0].contains("What the call did so far is not known."));
 }
 
 #[test]
-fn lists_without_an_end_are_given_up() {
-    Came::over_stdio("many-tools").lost_its_tools("it sent more than 1000 tools");
-    Came::over_stdio("many-pages").lost_its_tools("it sent more than 1000 tools");
-    Came::over_stdio("cursor-loop")
-        .lost_its_tools("the pages of `tools/list` lead in a circle: the cursor \"again\" came twice");
-}
-
-#[test]
-fn answers_that_are_too_large_are_not_taken() {
-    for mode in ["huge-blob", "huge-line"] {
-        let came = Came::over_stdio(mode).failed_its_call("it sent a message of more than 64000000 bytes");
-        assert!(results(&came.server)[0].contains("Ask it for less"), "{mode}");
-    }
-    Came::over_http("huge-blob").failed_its_call("it sent a message of more than 64000000 bytes");
-    Came::over_stdio("many-blocks").failed_its_call("it sent more than 1000 blocks in one result");
+fn answer_that_is_too_large_is_not_taken_over_http_either() {
+    let why = "it sent a message of more than 64000000 bytes";
+    let came = Came::over_http("huge-blob").failed_its_call(why);
+    assert!(results(&came.server)[0].contains("Ask it for less"));
 }
 
 /// Linux alone says how much memory a process had at most.
@@ -373,31 +469,10 @@ fn last_words_on_stderr_steer_nothing_either() {
 // -- over HTTP -----------------------------------------------------------------------------------------------------
 
 #[test]
-fn answers_of_http_that_are_none_are_told_apart() {
-    let reached = [
-        ("http-401", "it answered with the status 401 Unauthorized"),
-        ("http-403", "it answered with the status 403 Forbidden"),
-        ("http-404", "it answered with the status 404 Not Found"),
-        ("http-500", "it answered with the status 500 Internal Server Error"),
-        ("http-redirect", "it answered with the status 302 Found, a redirect to http://127.0.0.1:"),
-        ("http-html", "it answered with \"text/html\", which is neither JSON nor a stream of events"),
-        ("http-half", "it can't be reached: "),
-        ("http-hang", "it did not get ready within 1 s"),
-    ];
-    for (mode, words) in reached {
-        let listening = Listening::start(mode);
-        let config = listening.config("peer");
-        let came = Came::of(&if mode == "http-hang" { with_short_start(&config) } else { config });
-        assert_eq!((came.run.code, &*came.run.stdout), (0, "Done.\n"), "{mode}: {}", came.run.stderr);
-        let warning = format!("warning: the MCP server `peer`: {words}");
-        assert!(came.run.stderr.contains(&warning), "{mode}: {}", came.run.stderr);
-        assert!(came.run.stderr.contains("; it is left out\n"), "{mode}: {}", came.run.stderr);
-        assert!(!came.run.stderr.contains('\u{1b}'), "{mode}: {}", came.run.stderr);
-        assert!(came.took < Duration::from_secs(5), "{mode}: {:?}", came.took);
-    }
+fn endpoint_that_nobody_listens_at_costs_its_tools() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let came = Came::of(&format!("providers.mcp.peer.url = 'http://{nobody}/mcp'\n"));
-    assert!(came.run.stderr.contains("the MCP server `peer`: it can't be reached: "), "{}", came.run.stderr);
+    Came::of(&format!("providers.mcp.peer.url = 'http://{nobody}/mcp'\n"))
+        .lost_its_tools("it can't be reached: ");
 }
 
 #[test]
@@ -423,17 +498,4 @@ fn session_that_was_lost_is_begun_anew() {
     let (server, sandbox) = calling_rounds(&format!("{UNATTENDED}{}", listening.config("peer")), &rounds);
     let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
     assert_eq!(results(&server), ["one", "two", "three"], "{}", run.stderr);
-}
-
-#[test]
-fn every_mode_is_tried_here() {
-    let list = std::process::Command::new(hostile::program()).arg("--list").output().unwrap().stdout;
-    let list = String::from_utf8(list).unwrap();
-    let tests = include_str!("mcp_hostile.rs");
-    for mode in list.lines().filter_map(|line| line.split_whitespace().next()) {
-        if matches!(mode, "good" | "modern") {
-            continue;
-        }
-        assert!(tests.contains(&format!("{mode:?}")), "nothing is tried of {mode}");
-    }
 }

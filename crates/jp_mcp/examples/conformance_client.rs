@@ -60,7 +60,7 @@ fn login(context: &Value, challenge: Option<String>) -> Outcome<Login> {
     let text = |key: &str| context[key].as_str().map(str::to_owned);
     let client = text("client_id").map(|id| KnownClient { id, secret: text("client_secret") });
     let (metadata_url, timeout) = (Some(Url::parse(METADATA)?), Duration::from_secs(10));
-    Ok(Login { client, metadata_url, challenge, port: 0, timeout })
+    Ok(Login { client, metadata_url, challenge, scopes: Vec::new(), port: 0, timeout })
 }
 
 fn servers(endpoint: &Endpoint, tokens: &Path) -> Outcome<Servers> {

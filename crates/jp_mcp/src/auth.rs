@@ -36,6 +36,8 @@ pub struct Login {
     pub metadata_url: Option<Url>,
     /// What the server answered to the request that it refused (`WWW-Authenticate`); without it, the server is asked.
     pub challenge: Option<String>,
+    /// Rights to ask for beside what the server wants.
+    pub scopes: Vec<String>,
     /// The port on this machine that the page leads back to; 0 for one that is free.
     pub port: u16,
     /// How long the person may take.

@@ -170,7 +170,14 @@ fn at(url: &Url) -> Transport {
 }
 
 fn login() -> Login {
-    Login { client: None, metadata_url: None, challenge: None, port: 0, timeout: Duration::from_secs(10) }
+    Login {
+        client: None,
+        metadata_url: None,
+        challenge: None,
+        scopes: Vec::new(),
+        port: 0,
+        timeout: Duration::from_secs(10),
+    }
 }
 
 /// A server at which someone has logged in, and where what that gave is kept.

@@ -7,16 +7,13 @@ mod login;
 mod offered;
 mod read;
 
-use std::{panic, thread};
-
 use jp_mcp::{Caller, Connection, ServerError};
 
-use crate::servers::watched::{Person, watched};
 use crate::{
     args::Mcp,
     error::{Code, Failure},
     output::one_line,
-    servers::{Refusal, Servers, advice},
+    servers::{Answer, Servers, advice},
     workspace::Context,
 };
 
@@ -45,9 +42,6 @@ struct Chosen<'a> {
     names: Vec<&'a str>,
 }
 
-/// A server, and what came of what it was asked.
-type Answer<T> = (String, Result<T, Refusal>);
-
 /// Chooses the servers that are named, each once; all of them where none is.
 fn chosen<'a>(
     context: &Context<'_>,
@@ -68,27 +62,13 @@ fn chosen<'a>(
 }
 
 impl Chosen<'_> {
-    /// Asks all of them at once; what the person has to agree to is asked before.
+    /// Asks all of them at once.
     fn ask<T: Send>(
         &self,
         context: &Context<'_>,
         ask: impl Fn(&Connection, &dyn Caller) -> Result<T, ServerError> + Sync,
     ) -> Result<Vec<Answer<T>>, Failure> {
-        for name in &self.names {
-            self.servers.agreed(context, name)?;
-        }
-        let cancelled = context.interrupt().flag();
-        let what = format!("Waiting for {}", self.names.join(", "));
-        let answers = watched(context.output, &what, |watched| {
-            let answer = |name: &&str| {
-                let person = Person { server: name, cancelled, watched };
-                let asked = self.servers.connect(name).and_then(|connection| Ok(ask(&connection, &person)?));
-                ((*name).to_owned(), asked)
-            };
-            at_once(&self.names, answer)
-        });
-        context.interrupt().check()?;
-        Ok(answers)
+        self.servers.ask(context, &self.names, "Waiting for", |connection, caller| ask(connection, caller))
     }
 
     /// Asks the one that was chosen.
@@ -101,15 +81,6 @@ impl Chosen<'_> {
         let (_, answer) = answers.pop().unwrap_or_else(|| unreachable!("one is chosen"));
         answer.map_err(advice::failure)
     }
-}
-
-/// Does something for each, on a thread each; returns what came of it in their order.
-fn at_once<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
-    thread::scope(|scope| {
-        let threads: Vec<_> = items.iter().map(|item| scope.spawn(|| work(item))).collect();
-        let done = threads.into_iter().map(thread::ScopedJoinHandle::join);
-        done.map(|done| done.unwrap_or_else(|panicked| panic::resume_unwind(panicked))).collect()
-    })
 }
 
 /// Returns the beginning of a server's text.

@@ -10,12 +10,12 @@ use std::{
 
 use jp_attachment::{AttachError, Declared, McpContents, McpError, ReadMcp, Source};
 use jp_config::Resolved;
-use jp_mcp::{Caller, Elicitation, Elicited, Fault, ServerError};
+use jp_mcp::{Caller, Elicitation, Elicited, Fault, LogMessage, ServerError};
 
-use super::{Refusal, Servers};
+use super::{Refusal, Servers, watched::tell_log};
 use crate::{
     error::{Failure, chain},
-    output::one_line,
+    output::{Output, one_line},
     workspace::Context,
 };
 
@@ -150,7 +150,7 @@ impl ReadMcp for Servers {
         if !self.known.contains_key(server) {
             return Err(McpError::Unknown { known: self.names().map(str::to_owned).collect() });
         }
-        let reader = Reader { is_cancelled, declined: RefCell::default() };
+        let reader = Reader { server, output: &self.output, is_cancelled, declined: RefCell::default() };
         let connection = self.connect_for(server, &reader)?;
         let read = connection.resource(uri, &reader).map_err(Refusal::from)?;
         let mut warnings = read.warnings;
@@ -186,6 +186,8 @@ impl ReadMcp for Hurried<'_> {
 
 /// Whoever resolves attachments.
 struct Reader<'a> {
+    server: &'a str,
+    output: &'a Output,
     is_cancelled: &'a dyn Fn() -> bool,
     /// What the server asked, which nobody is asked while attachments are read.
     declined: RefCell<Vec<String>>,
@@ -203,26 +205,9 @@ impl Caller for Reader<'_> {
         self.declined.borrow_mut().push(told);
         Elicited::Decline
     }
-}
 
-impl Servers {
-    /// Returns whether the workspace has a part in what a server is.
-    pub(crate) fn is_workspaces(&self, name: &str) -> bool {
-        self.known.get(name).is_some_and(|known| known.to_agree.is_some())
-    }
-
-    /// Returns whether a server may be started without a question now: nobody is asked.
-    pub(crate) fn is_agreed(&self, context: &Context<'_>, name: &str) -> bool {
-        let Some(known) = self.known.get(name) else { return false };
-        let Some(text) = &known.to_agree else { return true };
-        if let Some(said) = self.said().get(name) {
-            return *said;
-        }
-        let is_agreed = context.global.yes || context.workspace.trust().contains(text);
-        if is_agreed {
-            self.said().insert(name.to_owned(), true);
-        }
-        is_agreed
+    fn logged(&self, message: &LogMessage) {
+        tell_log(self.output, self.server, message);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Waiting for servers while a person watches.
 
 use std::{
+    panic,
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -12,7 +13,10 @@ use std::{
 
 use jp_mcp::{Caller, Elicitation, Elicited, LogMessage, Progress};
 
-use crate::output::{Output, one_line};
+use crate::{
+    output::{Output, one_line},
+    workspace::Context,
+};
 
 /// How long something may take before it is shown that it does, and how often that is said anew.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -20,21 +24,16 @@ const REDRAW: Duration = Duration::from_millis(100);
 const SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
 
 /// The line that says what is waited for, which is drawn anew and cleared in the end.
-pub(crate) struct Watched<'a> {
+struct Line<'a> {
     output: &'a Output,
-    line: Mutex<Line>,
-}
-
-struct Line {
-    text: String,
-    is_drawn: bool,
+    text: Mutex<String>,
 }
 
 /// The person, as a server meets them.
 pub(crate) struct Person<'a> {
-    pub(crate) server: &'a str,
-    pub(crate) cancelled: &'a AtomicBool,
-    pub(crate) watched: &'a Watched<'a>,
+    server: &'a str,
+    cancelled: &'a AtomicBool,
+    line: &'a Line<'a>,
 }
 
 impl Caller for Person<'_> {
@@ -45,74 +44,100 @@ impl Caller for Person<'_> {
     /// Declines: nobody is asked here yet.
     fn asked(&self, elicitation: &Elicitation) -> Elicited {
         let (Elicitation::Form { message, .. } | Elicitation::Url { message, .. }) = elicitation;
-        let told =
-            format!("the MCP server `{}` asks, and is not answered: {}", self.server, one_line(message, 200));
-        self.watched.say(|output| output.warn(&told));
+        self.line.output.warn(&format!(
+            "the MCP server `{}` asks, and is not answered: {}",
+            self.server,
+            one_line(message, 200)
+        ));
         Elicited::Decline
     }
 
     fn progressed(&self, progress: &Progress) {
-        self.watched.line().text = format!("{}: {}", self.server, one_line(&progress.to_string(), 200));
+        *self.line.text() = format!("{}: {}", self.server, one_line(&progress.to_string(), 200));
     }
 
     fn logged(&self, message: &LogMessage) {
-        let told = format!("{}: {}", self.server, one_line(&message.to_string(), 500));
-        self.watched.say(|output| output.detail(&told));
+        tell_log(self.line.output, self.server, message);
     }
 }
 
-impl Watched<'_> {
-    /// Says something while the line may be there.
-    fn say(&self, say: impl FnOnce(&Output)) {
-        let mut line = self.line();
-        self.clear(&mut line);
-        say(self.output);
-    }
+/// Says with `-v` what a server logs.
+pub(super) fn tell_log(output: &Output, server: &str, message: &LogMessage) {
+    output.detail(&format!("{server}: {}", one_line(&message.to_string(), 500)));
+}
 
+impl Line<'_> {
     fn draw(&self, sign: &str) {
-        let mut line = self.line();
         // What goes on in a second row would stay there.
-        self.output.progress(&format!("{sign} {} …", one_line(&line.text, 70)));
-        line.is_drawn = true;
+        self.output.progress(&format!("{sign} {} …", one_line(&self.text(), 70)));
     }
 
-    fn clear(&self, line: &mut Line) {
-        if std::mem::take(&mut line.is_drawn) {
-            self.output.progress("");
-        }
-    }
-
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    fn text(&self) -> MutexGuard<'_, String> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Does something that may take long; what takes more than half a second is shown while it goes on.
-pub(crate) fn watched<T>(output: &Output, what: &str, work: impl FnOnce(&Watched<'_>) -> T) -> T {
-    let watched = Watched { output, line: Mutex::new(Line { text: what.to_owned(), is_drawn: false }) };
-    if !output.shows_progress() {
-        return work(&watched);
+/// Does something with each of several servers, all at once; returns what came of it in their order.
+///
+/// What takes more than half a second is shown while it goes on.
+pub(crate) fn with_each<T: Send>(
+    context: &Context<'_>,
+    servers: &[&str],
+    what: &str,
+    work: impl Fn(&str, &Person<'_>) -> T + Sync,
+) -> Vec<T> {
+    let cancelled = context.interrupt().flag();
+    let line = Line { output: context.output, text: Mutex::new(what.to_owned()) };
+    let work = |server: &&str| work(server, &Person { server, cancelled, line: &line });
+    watched(&line, || at_once(servers, work))
+}
+
+/// Does something with a server; what takes more than half a second is shown while it goes on.
+pub(crate) fn with<T>(
+    context: &Context<'_>,
+    server: &str,
+    what: &str,
+    work: impl FnOnce(&Person<'_>) -> T,
+) -> T {
+    let line = Line { output: context.output, text: Mutex::new(what.to_owned()) };
+    let person = Person { server, cancelled: context.interrupt().flag(), line: &line };
+    watched(&line, || work(&person))
+}
+
+/// Does something for each, on a thread each; returns what came of it in their order.
+fn at_once<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    thread::scope(|scope| {
+        let work = &work;
+        let threads: Vec<_> = items.iter().map(|item| scope.spawn(move || work(item))).collect();
+        let done = threads.into_iter().map(thread::ScopedJoinHandle::join);
+        done.map(|done| done.unwrap_or_else(|panicked| panic::resume_unwind(panicked))).collect()
+    })
+}
+
+fn watched<T>(line: &Line<'_>, work: impl FnOnce() -> T) -> T {
+    if !line.output.shows_progress() {
+        return work();
     }
     thread::scope(|scope| {
         let (done, is_done) = mpsc::channel::<()>();
-        scope.spawn(|| spin(&watched, is_done));
-        let result = work(&watched);
+        scope.spawn(move || spin(line, &is_done));
+        let result = work();
         drop(done);
         result
     })
 }
 
 /// Draws the line until the other end of `is_done` is dropped.
-fn spin(watched: &Watched<'_>, is_done: mpsc::Receiver<()>) {
+fn spin(line: &Line<'_>, is_done: &mpsc::Receiver<()>) {
     let goes_on = |wait| is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
     if !goes_on(PATIENCE) {
         return;
     }
     for sign in SPINNER.iter().cycle() {
-        watched.draw(sign);
+        line.draw(sign);
         if !goes_on(REDRAW) {
             break;
         }
     }
-    watched.clear(&mut watched.line());
+    line.output.progress("");
 }

@@ -3,7 +3,7 @@
 It prints its port to stdout where it serves HTTP. Modes: `good`; `nasty`, whose texts would steer a terminal; `loop`, whose
 pages lead in a circle; `silent`, which answers nothing that is read; `asks`, which wants something first; `slow`, which says
 how far it is until a file `go` is there; `still`, which does not tell of changes; a number, which is the HTTP status of each
-answer. The note `note:file` is what the file `note.txt` beside it holds.
+answer, which for 401 and 403 comes with a challenge: an authorization server is there too. The note `note:file` is what the file `note.txt` beside it holds.
 """
 
 import http.server
@@ -130,15 +130,33 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
+        if status in (401, 403):
+            self.send_header("www-authenticate", 'Bearer error="insufficient_scope", scope="notes:write"')
         if 300 <= status < 400:
             self.send_header("location", "https://other.example/mcp")
         self.end_headers()
         self.wfile.write(body)
 
     def do_GET(self):
-        self.send_error(405)
+        base = f"http://{self.headers['host']}"
+        document = {
+            "/.well-known/oauth-protected-resource": {"resource": base + "/mcp", "authorization_servers": [base]},
+            "/.well-known/oauth-authorization-server": {
+                "issuer": base, "authorization_endpoint": base + "/agree", "token_endpoint": base + "/token",
+                "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+            },
+        }.get(self.path.removesuffix("/mcp")) if MODE.isdigit() else None
+        if document is None:
+            return self.send_error(405)
+        body = json.dumps(document).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
-    do_DELETE = do_GET
+    def do_DELETE(self):
+        self.send_error(405)
 
     def log_message(self, *_):
         pass

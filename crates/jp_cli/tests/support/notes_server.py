@@ -8,6 +8,7 @@ usage: notes_server.py FILE     each request is noted in FILE.log
     values      by variable, what `completion/complete` offers
     ttlMs       for how long it says that contents are current
     waits_for   a file that must be there before `resources/read` is answered
+    logs        what it logs when it was asked to read, and to complete
     last_words  goes to stderr instead of the answer to `resources/read`, and then it is gone
 """
 
@@ -23,6 +24,7 @@ USUAL = {"code": -32002, "message": "no such note"}
 def read(state, params):
     while not os.path.exists(state.get("waits_for", path)):
         time.sleep(0.01)
+    tell(state)
     if "last_words" in state:
         print(state["last_words"], file=sys.stderr, flush=True)
         sys.exit(3)
@@ -35,7 +37,14 @@ def read(state, params):
     return {"result": result}
 
 
+def tell(state):
+    if "logs" in state:
+        params = {"level": "info", "data": state["logs"]}
+        print(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": params}), flush=True)
+
+
 def complete(state, params):
+    tell(state)
     argument = params["argument"]
     values = [one for one in state.get("values", {}).get(argument["name"], []) if one.startswith(argument["value"])]
     return {"result": {"completion": {"values": values}}}
@@ -45,7 +54,7 @@ def answer(method, params):
     with open(path, encoding="utf-8") as file:
         state = json.load(file)
     if method == "initialize":
-        capabilities = {"resources": {}, "completions": {}}
+        capabilities = {"resources": {}, "completions": {}, "logging": {}}
         about = {"name": "notes", "version": "1"}
         return {"result": {"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": about}}
     if method == "resources/list":

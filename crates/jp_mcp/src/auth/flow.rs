@@ -113,7 +113,8 @@ impl Found {
         let is_too_little = challenge.is_some_and(|challenge| challenge.is_insufficient_scope());
         let before = before.filter(|before| is_too_little && before.issuer == self.metadata.issuer);
         let mut scopes = before.map(|before| before.scopes.clone()).unwrap_or_default();
-        for scope in self.manager.select_initial_scopes(&[]).await {
+        let wanted = self.manager.select_initial_scopes(&[]).await;
+        for scope in wanted.into_iter().chain(login.scopes.iter().cloned()) {
             if !scopes.contains(&scope) {
                 scopes.push(scope);
             }

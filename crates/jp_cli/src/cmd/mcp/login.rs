@@ -6,13 +6,13 @@ use std::{
     time::Duration,
 };
 
-use jp_mcp::{Caller, Elicitation, Elicited, KnownClient, Login, Transport};
+use jp_mcp::{Caller, Elicitation, Elicited, Fault, KnownClient, Login, ServerError, Transport};
 
 use crate::{
     args::McpLogin,
     error::{Code, Failure},
     output::Output,
-    servers::{Servers, advice},
+    servers::{Refusal, Servers, advice},
     workspace::Context,
 };
 
@@ -52,11 +52,16 @@ pub(super) fn log_in(context: &Context<'_>, servers: &Servers, login: McpLogin) 
             "the MCP server `{name}` is not asked: the workspace configures it"
         )));
     }
+    if let Err(refusal @ Refusal::NoToken { .. }) = servers.check_token(name) {
+        return Err(advice::failure(refusal)
+            .with_hint(format!("or take providers.mcp.{name}.token_env away, where you want to log in.")));
+    }
     let secret = login.client_secret_env.as_ref().map(|variable| secret(variable)).transpose()?;
     let wanted = Login {
         client: login.client_id.map(|id| KnownClient { id, secret }),
         metadata_url: None,
-        challenge: None,
+        challenge: challenge(context, servers, name)?,
+        scopes: login.scope,
         port: login.port,
         timeout: PATIENCE,
     };
@@ -64,6 +69,16 @@ pub(super) fn log_in(context: &Context<'_>, servers: &Servers, login: McpLogin) 
     servers.servers.log_in(name, &wanted, &visitor).map_err(advice::failure)?;
     context.output.status(&format!("Logged in at `{name}`; `jp mcp ls {name}` shows what it has for you."));
     Ok(Code::Done)
+}
+
+/// Returns what the server says it wants of whoever asks, where it refuses who asks now: it may name rights that they lack.
+fn challenge(context: &Context<'_>, servers: &Servers, name: &str) -> Result<Option<String>, Failure> {
+    let mut answers = servers.ask(context, &[name], "Waiting for", |_, _| Ok(()))?;
+    let Some((_, Err(Refusal::Server(ServerError { fault: Fault::Status(status), .. })))) = answers.pop()
+    else {
+        return Ok(None);
+    };
+    Ok(status.challenge.filter(|_| matches!(status.status, 401 | 403)))
 }
 
 fn secret(variable: &str) -> Result<String, Failure> {

@@ -180,7 +180,7 @@ pub(super) fn tools(
     let one = Chosen { servers, names: vec![name] };
     let listed = one.ask_one(context, |connection, caller| connection.tools(caller))?;
     warn_of(context, name, &listed);
-    let offered = |tool: &ToolInfo| offered_names(name, &tool.name, config);
+    let offered = |tool: &ToolInfo| offered_names(name, &tool.name, config).unwrap_or_default();
     if context.output.is_json() {
         let document = |info: &ToolInfo| {
             let mut document = tool(info);

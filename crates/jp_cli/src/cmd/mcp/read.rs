@@ -66,7 +66,8 @@ pub(super) fn each_change(
 /// Waits until the server says that a resource changed, or something below it.
 fn await_change(context: &Context<'_>, servers: &Servers, server: &str, uri: &str) -> Result<(), Failure> {
     let connection = servers.connect(server).map_err(advice::failure)?;
-    let is_meant = |change: &Change| matches!(change, Change::Resource(changed) if changed.starts_with(uri));
+    let is_meant =
+        |change: &Change| matches!(change, Change::Resource(changed) if is_at_or_below(changed, uri));
     while !connection.changes().iter().any(is_meant) {
         context.interrupt().check()?;
         if connection.is_closed() {
@@ -76,6 +77,13 @@ fn await_change(context: &Context<'_>, servers: &Servers, server: &str, uri: &st
         thread::sleep(TICK);
     }
     Ok(())
+}
+
+/// Returns whether what changed is a resource or a part of it (MCP 2025-11-25, "Subscriptions": a sub-resource).
+fn is_at_or_below(changed: &str, uri: &str) -> bool {
+    changed.strip_prefix(uri).is_some_and(|rest| {
+        rest.is_empty() || uri.ends_with(['/', '?', '#']) || rest.starts_with(['/', '?', '#'])
+    })
 }
 
 fn write(context: &Context<'_>, server: &str, read: &Read) -> Result<(), Failure> {
@@ -112,4 +120,20 @@ fn write_several(context: &Context<'_>, contents: &[Resource]) -> Result<(), Fai
         }
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn change_is_of_the_resource_or_of_what_is_below_it() {
+        for changed in ["note:1", "note:1/a", "note:1?lang=de", "note:1#end"] {
+            assert!(is_at_or_below(changed, "note:1"), "{changed}");
+        }
+        for changed in ["note:10", "note:", "note:1-draft", "note:2"] {
+            assert!(!is_at_or_below(changed, "note:1"), "{changed}");
+        }
+        assert!(is_at_or_below("notes:/a/b", "notes:/a/"));
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jp_attachment::Scheme;
 use jp_config::Resolved;
-use jp_mcp::Connection;
+use jp_mcp::{Caller, Connection};
 use mcp_server::template::{UriTemplate, Value, Values};
 use serde_json::{Map, Value as Json};
 
@@ -14,7 +14,7 @@ use super::advice;
 use crate::{
     error::Failure,
     output::Tone,
-    servers::{Servers, reading},
+    servers::{Servers, reading, watched},
     terminal::{Terminal, Typed},
     workspace::Context,
 };
@@ -36,8 +36,8 @@ pub(crate) fn expanded(context: &Context<'_>, config: &Resolved, input: &str) ->
         servers.check(server)?;
         let terminal = Terminal::open(context).ok_or_else(|| nobody_to_ask(input, &template, &wanted))?;
         let connection = connection(context, servers, server, input)?;
-        let asking = Asking { terminal, connection: &connection, servers, template: &template };
-        asking.tell(server);
+        let asking = Asking { context, terminal, server, connection: &connection, template: &template };
+        asking.tell();
         for name in wanted {
             values.extend(asking.value(name, &values)?.map(|value| (name.to_owned(), Value::Text(value))));
         }
@@ -138,6 +138,8 @@ fn collected(given: Vec<(String, String)>) -> Values {
 }
 
 /// Returns whether a variable is one of a query everywhere, `{?name}` or `{&name}`: those are left out without a value.
+///
+/// This reads RFC 6570 a second time, for [`UriTemplate`] says which variables there are, and not of which operator each is.
 fn is_optional(template: &str, name: &str) -> bool {
     let expressions = template.split('{').skip(1).filter_map(|part| part.split_once('}'));
     let mut its = expressions.map(|(expression, _)| expression).filter(|expression| {
@@ -179,28 +181,24 @@ fn connection(
     input: &str,
 ) -> Result<Arc<Connection>, Failure> {
     servers.agreed(context, server)?;
-    if context.output.shows_progress() {
-        context.output.progress(&format!("Waiting for the MCP server {server}…"));
-    }
-    let connected = servers.connect(server);
-    if context.output.shows_progress() {
-        context.output.progress("");
-    }
+    let what = format!("Waiting for the MCP server {server}");
+    let connected = watched::with(context, server, &what, |person| servers.connect_for(server, person));
     connected.map_err(|refusal| advice::failure(reading::failed(input, server, refusal.into())))
 }
 
 /// Somebody who is asked for the values.
 struct Asking<'a> {
+    context: &'a Context<'a>,
     terminal: Terminal<'a>,
+    server: &'a str,
     connection: &'a Connection,
-    servers: &'a Servers,
     template: &'a UriTemplate,
 }
 
 impl Asking<'_> {
-    fn tell(&self, server: &str) {
-        self.terminal
-            .tell(Tone::Plain, &format!("The MCP server {server} has {}; what is it to be?", self.template));
+    fn tell(&self) {
+        let told = format!("The MCP server {} has {}; what is it to be?", self.server, self.template);
+        self.terminal.tell(Tone::Plain, &told);
     }
 
     /// Asks for a value; none is one of its own where the variable may be left out.
@@ -229,10 +227,11 @@ impl Asking<'_> {
     fn offered(&self, name: &str, beginning: &str, others: &Values) -> Vec<String> {
         let text = |(name, value): (&String, &Value)| Some((name.clone(), Json::from(value.as_text()?)));
         let others: Map<String, Json> = others.iter().filter_map(text).collect();
-        let waiting = self.servers.waiting();
-        self.connection
-            .complete(self.template.as_str(), name, beginning, &others, &waiting)
-            .unwrap_or_default()
+        let complete = |caller: &dyn Caller| {
+            self.connection.complete(self.template.as_str(), name, beginning, &others, caller)
+        };
+        let what = format!("Asking {} for values", self.server);
+        watched::with(self.context, self.server, &what, |person| complete(person)).unwrap_or_default()
     }
 }
 

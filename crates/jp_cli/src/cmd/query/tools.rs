@@ -9,7 +9,7 @@ mod served;
 mod settings;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     path::Path,
     sync::Arc,
 };
@@ -41,6 +41,8 @@ pub(super) struct Tools {
     flags: Flags,
     /// The MCP servers that tools are of.
     servers: BTreeMap<String, Arc<Connection>>,
+    /// What the person was told of the servers' tools, each once.
+    told: BTreeSet<String>,
     /// What the command line chose, for the conversation to keep to: `{"NAME": {"enable": true}}`.
     pub(super) chosen: Map<String, Value>,
     /// Whether running a program again for its output asks.
@@ -66,11 +68,13 @@ pub(super) fn choose(
 ) -> Result<Tools, Failure> {
     let mut declared = declared::all(context, config)?;
     let names: Vec<String> = declared.iter().map(|declared| declared.tool.name.clone()).collect();
-    let served = served::all(query, context, config, names)?;
-    declared.extend(served.tools);
-    check_names(query, &declared)?;
+    let mut served = served::all(query, context, config, names)?;
+    declared.extend(std::mem::take(&mut served.tools));
+    check_names(query, &declared, |name| {
+        served::server_of(name, config).is_some_and(|server| served.lost.contains(server))
+    })?;
     let flags = Flags { tool: query.tool.clone(), no_tool: query.no_tool.clone() };
-    let mut tools = Tools { servers: served.connections, flags, ..Tools::default() };
+    let mut tools = Tools { servers: served.connections, told: served.told, flags, ..Tools::default() };
     for declared in declared {
         if let Some(enable) = tools.flags.chosen(&declared.tool.name, declared.is_on) {
             tools.chosen.insert(declared.tool.name.clone(), json!({"enable": enable}));
@@ -152,27 +156,40 @@ fn is_served(tool: &Tool) -> bool {
 /// Lists the tools of servers anew that say they have others now; returns those of all servers, where any did.
 pub(super) fn changed(asked: &mut Asked<'_>) -> Option<Vec<Tool>> {
     let servers = asked.tools.servers.iter();
-    let changed: Vec<_> = servers
-        .filter(|(_, connection)| connection.has_other_tools())
-        .map(|(name, _)| name.clone())
-        .collect();
-    let is_changed = |tool: &Tool| matches!(&tool.source, Source::Server(of) if changed.contains(&of.server));
-    let (before, kept): (Vec<_>, Vec<_>) = asked.tools.on.iter().cloned().partition(is_changed);
-    let names = kept.iter().map(|tool| tool.name.clone()).collect();
-    let listed = served::again(&changed, names, asked)?;
+    let others: Vec<_> = servers.filter(|(_, connection)| connection.has_other_tools()).collect();
+    let (mut changed, mut new) = (Vec::new(), Vec::new());
+    for relisted in served::again(&others, asked.context) {
+        let server = relisted.server.clone();
+        if let Some(added) = replace(relisted, asked) {
+            changed.push(server);
+            new.extend(added.into_iter().map(|name| format!("`{name}`")));
+        }
+    }
+    if changed.is_empty() {
+        return None;
+    }
+    let new = if new.is_empty() { String::new() } else { format!("; new: {}", new.join(", ")) };
+    asked.context.output.status(&format!("The tools of {} have changed{new}.", changed.join(", ")));
+    Some(asked.tools.on.iter().filter(|tool| is_served(tool)).cloned().collect())
+}
+
+/// Has the tools of a server be those that it lists now; returns which are new, or nothing where all stays as it was.
+fn replace(relisted: served::Relisted, asked: &mut Asked<'_>) -> Option<Vec<String>> {
+    let server = relisted.server.clone();
+    let is_its = |tool: &Tool| matches!(&tool.source, Source::Server(of) if of.server == server);
+    let (before, kept): (Vec<_>, Vec<_>) = asked.tools.on.iter().cloned().partition(is_its);
+    let taken = kept.iter().map(|tool| tool.name.clone()).collect();
+    let listed = relisted.tools(taken, asked)?;
     asked.tools.on = kept;
     for declared in listed {
         asked.tools.settle(declared, asked.context, asked.config);
     }
-    let now: Vec<_> = asked.tools.on.iter().filter(|tool| is_changed(tool)).cloned().collect();
-    if now == before {
+    let now: Vec<_> = asked.tools.on.iter().filter(|tool| is_its(tool)).collect();
+    if now.iter().copied().eq(&before) {
         return None;
     }
-    let added = now.iter().filter(|tool| !before.iter().any(|before| before.name == tool.name));
-    let added: Vec<_> = added.map(|tool| format!("`{}`", tool.name)).collect();
-    let added = if added.is_empty() { String::new() } else { format!("; new: {}", added.join(", ")) };
-    asked.context.output.status(&format!("The tools of {} have changed{added}.", changed.join(", ")));
-    Some(asked.tools.on.iter().filter(|tool| is_served(tool)).cloned().collect())
+    let new = now.into_iter().filter(|tool| !before.iter().any(|before| before.name == tool.name));
+    Some(new.map(|tool| tool.name.clone()).collect())
 }
 
 /// Gives `refresh_resource` what it works on; without anything declared it is not offered.
@@ -239,9 +256,9 @@ impl Flags {
     }
 }
 
-/// Checks that the flags name tools that there are, and each once.
-fn check_names(query: &Query, declared: &[Declared]) -> Result<(), Failure> {
-    let off = query.no_tool.iter().filter(|name| *name != ALL);
+/// Checks that the flags name tools that there are, and each once; one that went with its server is off already.
+fn check_names(query: &Query, declared: &[Declared], is_lost: impl Fn(&str) -> bool) -> Result<(), Failure> {
+    let off = query.no_tool.iter().filter(|name| *name != ALL && !is_lost(name));
     for name in query.tool.iter().chain(off) {
         if !declared.iter().any(|declared| declared.tool.name == *name) {
             return Err(unknown(name, declared));

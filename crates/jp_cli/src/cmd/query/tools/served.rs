@@ -1,9 +1,13 @@
 //! The tools of MCP servers: each is offered as `SERVER_TOOL`, or under the name that the configuration gives it.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use jp_config::{Resolved, ToolSettings};
-use jp_mcp::{Connection, Listed, ToolInfo};
+use jp_mcp::{Caller, Connection, Listed, ServerError, ToolInfo};
 use jp_resource::Checksum;
 use jp_turn::{Schema, ServerTool, Source, Tool};
 use serde_json::{Map, Value};
@@ -17,7 +21,8 @@ use crate::{
     args::Query,
     cmd::query::Asked,
     error::Failure,
-    servers::{Refusal, Servers, Waiting, advice},
+    output::visible,
+    servers::{Refusal, Servers, advice, watched},
     workspace::Context,
 };
 
@@ -27,6 +32,8 @@ const MAX_DESCRIPTION: usize = 10_000;
 const MAX_SCHEMA: usize = 200_000;
 /// How long a name may be, as providers take it.
 const MAX_NAME: usize = 64;
+/// From how many tools of a server on it is said that they are many.
+const MANY_TOOLS: usize = 100;
 /// How many tools that are passed over are told of one by one.
 const MAX_TOLD: usize = 5;
 
@@ -35,6 +42,10 @@ const MAX_TOLD: usize = 5;
 pub(super) struct Served {
     pub(super) tools: Vec<Declared>,
     pub(super) connections: BTreeMap<String, Arc<Connection>>,
+    /// The servers that failed.
+    pub(super) lost: BTreeSet<String>,
+    /// What the person was told of servers, each once.
+    pub(super) told: BTreeSet<String>,
     /// Names that no tool can have any more.
     taken: Vec<String>,
 }
@@ -57,17 +68,27 @@ impl<'a> Origin<'a> {
 
 /// Returns whether an entry is about a tool that is offered by its server's name: it says nothing of where it is from.
 pub(super) fn is_about_served(name: &str, settings: &ToolSettings, config: &Resolved) -> bool {
-    let is_of =
-        |server: &String| name.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('_'));
-    settings.source.is_none() && settings.command.is_none() && config.config.providers.mcp.keys().any(is_of)
+    settings.source.is_none() && settings.command.is_none() && by_name(name, config).is_some()
 }
 
-/// Returns whether a name is one that a server's tool would have, and no other server's.
-fn is_about_served_by(server: &str, name: &str, config: &Resolved) -> bool {
-    let is_of =
-        |server: &String| name.strip_prefix(server.as_str()).is_some_and(|rest| rest.starts_with('_'));
-    let mut servers = config.config.providers.mcp.keys().filter(|server| is_of(server));
-    servers.next().is_some_and(|first| first == server) && servers.next().is_none()
+/// Returns the server that alone may offer a tool by this name, `SERVER_TOOL`, where the configuration does not say which.
+///
+/// Where one server's name goes on as another's, `git` and `git_hub`, it is the one with the longer name: each name is one
+/// server's, and what is said of it in the configuration is said of nobody else's tool.
+fn by_name<'c>(name: &str, config: &'c Resolved) -> Option<&'c str> {
+    let is_of = |server: &&str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('_'));
+    config.config.providers.mcp.keys().map(String::as_str).filter(is_of).max_by_key(|server| server.len())
+}
+
+/// Returns the server that a tool of this name is of: the one that the configuration gives it for, else the one of the name.
+pub(super) fn server_of<'c>(name: &str, config: &'c Resolved) -> Option<&'c str> {
+    match config.config.conversation.tools.get(name).and_then(|own| own.source.as_deref()) {
+        Some(source) => config.config.providers.mcp.keys().map(String::as_str).find(|server| {
+            // The entry's own name stands for the tool where the source names none.
+            Origin::read(source, "-").is_some_and(|of| of.server == *server)
+        }),
+        None => by_name(name, config),
+    }
 }
 
 /// Connects to the servers whose tools are needed, and lists them.
@@ -94,55 +115,80 @@ pub(super) fn all(
         return Ok(served);
     }
     let servers = context.servers(config)?;
-    for (name, connected) in servers.connect_all(context, &needed)? {
-        let listed = connected.and_then(|connection| {
-            let listed = connection.tools(&servers.waiting())?;
-            // Of a list that has no end there is nothing to choose from.
-            listed.cut.clone().map_or(Ok((connection, listed)), |cut| Err(Refusal::Server(cut)))
-        });
+    let listed = |connection: &Arc<Connection>, caller: &dyn Caller| {
+        Ok((Arc::clone(connection), list(connection, caller)?))
+    };
+    for (name, listed) in servers.ask(context, &needed, "Starting", listed)? {
         match listed {
             Ok((connection, listed)) => {
                 connection.watch_lists();
                 served.add(&name, listed, context, config)?;
                 served.connections.insert(name, connection);
             }
-            Err(refusal) => lost(&name, refusal, servers, context)?,
+            Err(refusal) => {
+                if let Some(way) = way_without(&name, query, servers, config) {
+                    return Err(advice::failure(refusal).with_hint(way));
+                }
+                // Who was asked for their word knows it.
+                if !matches!(refusal, Refusal::NotAgreed(_)) {
+                    advice::warn(context.output, refusal);
+                }
+                served.lost.insert(name);
+            }
         }
     }
     Ok(served)
 }
 
-/// Lists the tools of servers again; nothing where none could be.
-pub(super) fn again(names: &[String], taken: Vec<String>, asked: &Asked<'_>) -> Option<Vec<Declared>> {
-    let mut served = Served { taken, ..Served::default() };
-    let waiting = Waiting(asked.context.interrupt().flag());
-    for name in names {
-        let listed =
-            asked.tools.servers.get(name)?.tools(&waiting).and_then(|listed| match listed.cut.clone() {
-                Some(cut) => Err(cut),
-                None => Ok(listed),
-            });
-        let added = listed
-            .map_err(advice::failure)
-            .and_then(|listed| served.add(name, listed, asked.context, asked.config));
-        if let Err(failure) = added {
-            asked.context.output.warn(&format!("{}; its tools stay as they were", failure.message));
-            return None;
-        }
+/// Lists the tools of a server; of a list that has no end there is nothing to choose from.
+fn list(connection: &Connection, caller: &dyn Caller) -> Result<Listed<ToolInfo>, ServerError> {
+    let listed = connection.tools(caller)?;
+    listed.cut.clone().map_or(Ok(listed), Err)
+}
+
+/// The tools of a server, as it lists them now.
+pub(super) struct Relisted {
+    pub(super) server: String,
+    listed: Result<Listed<ToolInfo>, ServerError>,
+}
+
+/// Lists the tools of servers again, all at once.
+pub(super) fn again(servers: &[(&String, &Arc<Connection>)], context: &Context<'_>) -> Vec<Relisted> {
+    if servers.is_empty() {
+        return Vec::new();
     }
-    (!names.is_empty()).then_some(served.tools)
+    let names: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
+    let what = format!("Listing the tools of {}", names.join(", "));
+    let connections: BTreeMap<_, _> =
+        servers.iter().map(|(name, connection)| (name.as_str(), *connection)).collect();
+    watched::with_each(context, &names, &what, |server, person| Relisted {
+        server: server.to_owned(),
+        listed: list(connections[server], person),
+    })
+}
+
+impl Relisted {
+    /// Puts the tools together; where they can't be, they stay as they were, and that is told.
+    ///
+    /// `taken` names the tools that there are beside them.
+    pub(super) fn tools(self, taken: Vec<String>, asked: &mut Asked<'_>) -> Option<Vec<Declared>> {
+        let told = std::mem::take(&mut asked.tools.told);
+        let mut served = Served { taken, told, ..Served::default() };
+        let (context, config) = (asked.context, asked.config);
+        let added = self.listed.map_err(advice::failure);
+        let added = added.and_then(|listed| served.add(&self.server, listed, context, config));
+        if let Err(failure) = &added {
+            served.tell(&format!("{}; its tools stay as they were", failure.message), context);
+        }
+        asked.tools.told = served.told;
+        added.is_ok().then_some(served.tools)
+    }
 }
 
 /// Returns whether any tool of a server may be offered.
 fn is_needed(server: &str, query: &Query, config: &Resolved) -> bool {
     let tools = &config.config.conversation.tools;
-    let is_of = |name: &str| name.strip_prefix(server).is_some_and(|rest| rest.starts_with('_'));
-    let origin = |name: &str| {
-        tools
-            .get(name)
-            .and_then(|own| Origin::read(own.source.as_deref()?, name).map(|of| of.server == server))
-    };
-    let is_its = |name: &str| origin(name).unwrap_or_else(|| is_of(name));
+    let is_its = |name: &str| server_of(name, config) == Some(server);
     if query.tool.iter().any(|name| is_its(name)) {
         return true;
     }
@@ -153,22 +199,21 @@ fn is_needed(server: &str, query: &Query, config: &Resolved) -> bool {
     if tools.keys().any(|name| is_its(name) && is_on(name)) {
         return true;
     }
-    let offers_all = config.config.providers.mcp[server].tools != Some(false);
-    let has_own = tools
-        .keys()
-        .any(|name| origin(name) == Some(true) && Settings::of(name, config).enable() != Some(false));
+    let has_own = tools.iter().any(|(name, own)| {
+        own.source.is_some() && is_its(name) && Settings::of(name, config).enable() != Some(false)
+    });
     let is_off = tools.get(ALL).and_then(|all| all.enable) == Some(false);
-    (offers_all || has_own) && !is_off
+    (offers_all(server, config) || has_own) && !is_off
 }
 
-/// Says that the tools of a server are not there.
-fn lost(name: &str, refusal: Refusal, servers: &Servers, context: &Context<'_>) -> Result<(), Failure> {
-    if servers.is_optional(name) {
-        advice::warn(context.output, refusal);
-        return Ok(());
+/// Says what lets the query go on without a server, where it does not by itself: it has to be there, or the person names a
+/// tool of it.
+fn way_without(server: &str, query: &Query, servers: &Servers, config: &Resolved) -> Option<String> {
+    if !servers.is_optional(server) {
+        return Some(format!("`-c providers.mcp.{server}.optional=true` goes on without it."));
     }
-    let failure = advice::failure(refusal);
-    Err(failure.with_hint(format!("`-c providers.mcp.{name}.optional=true` goes on without it.")))
+    let wanted = query.tool.iter().find(|tool| server_of(tool, config) == Some(server))?;
+    Some(format!("the tool `{wanted}` is one of it; without `-t {wanted}` the query goes on."))
 }
 
 impl Served {
@@ -182,6 +227,7 @@ impl Served {
         let mut told = listed.warnings;
         // Servers need not keep to an order, prompt caches do.
         listed.items.sort_by(|one, other| one.name.cmp(&other.name));
+        let before = self.tools.len();
         let tools = &config.config.conversation.tools;
         let mut named: Vec<(&str, Origin<'_>)> = Vec::new();
         for (name, own) in tools {
@@ -198,7 +244,14 @@ impl Served {
             }
         }
         for info in listed.items {
-            for name in offered_names(server, &info.name, config) {
+            let names = match offered_names(server, &info.name, config) {
+                Ok(names) => names,
+                Err(reason) => {
+                    told.push(format!("its tool {:?} was passed over: {reason}", info.name));
+                    continue;
+                }
+            };
+            for name in names {
                 if self.taken.contains(&name) {
                     told.push(format!(
                         "its tool {:?} was passed over: there is another one with the name `{name}`",
@@ -215,8 +268,7 @@ impl Served {
                 }
             }
         }
-        let offers_all = config.config.providers.mcp[server].tools != Some(false);
-        let is_about = |name: &str| offers_all && is_about_served_by(server, name, config);
+        let is_about = |name: &str| offers_all(server, config) && by_name(name, config) == Some(server);
         for (name, settings) in tools {
             let is_there = self.tools.iter().any(|declared| declared.tool.name == *name);
             if !is_there && settings.source.is_none() && settings.command.is_none() && is_about(name) {
@@ -225,18 +277,41 @@ impl Served {
                 ));
             }
         }
-        let count = told.len();
-        for warning in told.iter().take(MAX_TOLD) {
-            context.output.warn(&format!("the MCP server `{server}`: {}", crate::output::visible(warning)));
-        }
-        if count > MAX_TOLD {
-            context.output.warn(&format!(
-                "the MCP server `{server}`: {} more of its tools were passed over",
-                count - MAX_TOLD
+        let count = self.tools.len() - before;
+        if count > MANY_TOOLS {
+            told.insert(0, format!(
+                "each request has its {count} tools; providers.mcp.{server}.tools = false and an entry for each that is needed make it less"
             ));
+        }
+        for warning in told.iter().take(MAX_TOLD) {
+            self.tell(&format!("the MCP server `{server}`: {}", visible(warning)), context);
+        }
+        if let Some(more @ 1..) = told.len().checked_sub(MAX_TOLD) {
+            self.tell(
+                &format!("the MCP server `{server}`: {more} more of its tools were passed over"),
+                context,
+            );
         }
         Ok(())
     }
+
+    /// Warns of something, once.
+    fn tell(&mut self, warning: &str, context: &Context<'_>) {
+        if self.told.insert(warning.to_owned()) {
+            context.output.warn(warning);
+        }
+    }
+}
+
+/// Returns why the name that a tool of a server would have is not for it, where it is not.
+fn is_anothers(name: &str, server: &str, tool: &str, config: &Resolved) -> Option<String> {
+    let reason = if config.config.conversation.tools.get(name).is_some_and(|own| own.source.is_some()) {
+        format!("its name would be `{name}`, and conversation.tools.{name}.source gives that to another one")
+    } else {
+        let other = by_name(name, config).filter(|other| *other != server)?;
+        format!("its name would be `{name}`, which only a tool of the MCP server `{other}` can have")
+    };
+    Some(format!("{reason}; an entry with a name of yours and source = \"mcp.{server}.{tool}\" offers it"))
 }
 
 /// Puts a tool together; the inner error says why it can't be offered.
@@ -318,15 +393,23 @@ fn description(info: &ToolInfo, own: Option<&ToolSettings>) -> String {
 }
 
 /// Returns the names that a tool of a server is offered by: those that entries of the configuration give it, else its own.
-pub(crate) fn offered_names(server: &str, tool: &str, config: &Resolved) -> Vec<String> {
+/// Fails with why it has none of its own.
+pub(crate) fn offered_names(server: &str, tool: &str, config: &Resolved) -> Result<Vec<String>, String> {
     let entries = config.config.conversation.tools.iter();
     let is_its = |(name, own): &(&String, &ToolSettings)| {
         own.source.as_deref().and_then(|source| Origin::read(source, name)) == Some(Origin { server, tool })
     };
     let named: Vec<String> = entries.filter(is_its).map(|(name, _)| name.clone()).collect();
-    let offers_all =
-        config.config.providers.mcp.get(server).is_some_and(|settings| settings.tools != Some(false));
-    if named.is_empty() && offers_all { vec![offered_name(server, tool)] } else { named }
+    if !named.is_empty() || !offers_all(server, config) {
+        return Ok(named);
+    }
+    let name = offered_name(server, tool);
+    is_anothers(&name, server, tool, config).map_or_else(|| Ok(vec![name]), Err)
+}
+
+/// Returns whether all tools of a server are offered, not only those that entries of the configuration name.
+fn offers_all(server: &str, config: &Resolved) -> bool {
+    config.config.providers.mcp.get(server).is_some_and(|settings| settings.tools != Some(false))
 }
 
 /// Returns the name that a tool is offered by: its own after its server's, as providers take it.
