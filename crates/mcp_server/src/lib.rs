@@ -1,16 +1,93 @@
-//! Resources and RFC 6570 templates for MCP servers.
+//! MCP servers that give resources: register what there is, and it is listed, read, completed and announced.
 //!
-//! [`template`] reads URI templates, expands them and, which is what a server needs, finds out which template
-//! a URI was made from and with which values:
+//! ```no_run
+//! use mcp_server::{Parameters, ReadError, Registry, Resource, ResourceTemplate, Root, Server};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let registry = Registry::new();
+//!
+//!     // A resource with a URI of its own.
+//!     registry.register_resource(
+//!         Resource::new("notes://today", "Today", || std::fs::read_to_string("today.md"))
+//!             .description("What to do today")
+//!             .mime_type("text/markdown"),
+//!     )?;
+//!
+//!     // All files below a directory, and nothing outside of it, whatever the URI says.
+//!     let root = Root::open("notes")?;
+//!     registry.register_template(ResourceTemplate::new("notes:///{+path}", "Notes", move |parameters: Parameters| {
+//!         root.read_text(&parameters.path("path")?).map_err(ReadError::from)
+//!     }))?;
+//!
+//!     Server::new("notes", env!("CARGO_PKG_VERSION"), registry).run_stdio()?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # What is in it
+//!
+//! - [`Registry`]: [`Resource`]s and [`ResourceTemplate`]s, with handlers that are plain closures, [sync or async](Handler),
+//!   and return text, bytes or [several contents](IntoContents). Registering is [all or nothing](Registry::register_server), counted, and
+//!   says which templates overlap; several servers may share a registry.
+//! - [`template`]: RFC 6570, levels 1 to 4, and the way back: which template is a URI of, with which
+//!   [`Parameters`]? In time that grows with the URI's length, whatever is in it, and hardly with the number of templates.
+//! - [`Server`]: the protocol, for clients of the revisions 2025-03-26 to 2026-07-28, over
+//!   [standard input and output](Server::run_stdio) or [Streamable HTTP](Http). Pages, completion, subscriptions, changes of the
+//!   list, hints for caches. Tools and prompts of [rmcp](Server::with_handler) fit in beside.
+//! - [`Root`] and [`PathParam`]: paths that a client names stay below a directory, symbolic links included.
+//!
+//! # What it sees to
+//!
+//! - A handler that panics, fails, blocks, or gives 100 MB costs its own request an error, and no other anything: see
+//!   [`Limits`]. What a client is told is in [`ReadError`]; a panic's message is not.
+//! - A URI is decoded once. A resource's own URI comes before all templates, so a template never gets it.
+//! - Over HTTP only this machine is served unless you name hosts and a token; `Host` and `Origin` are checked.
+//! - A client that reads slowly is told that everything changed instead of each change.
+//!
+//! # Without the protocol
+//!
+//! The features `stdio` and `http` are on by default; `server` is the protocol for a transport of your own. Without
+//! them the registry and the templates remain, and [`Registry::read`], which is also the way to test handlers:
 //!
 //! ```
-//! use mcp_server::template::{Matcher, UriTemplate};
+//! use mcp_server::{Parameters, Registry, ResourceTemplate};
 //!
-//! let template = UriTemplate::parse("org://{filename}/headline/{+path}")?;
-//! let found = Matcher::new(&template)?.matches("org://notes.org/headline/Tasks/Urgent").expect("it fits");
-//! assert_eq!(found.text("filename"), Some("notes.org"));
-//! assert_eq!(found.text("path"), Some("Tasks/Urgent"));
-//! # Ok::<(), mcp_server::template::TemplateError>(())
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! let registry = Registry::new();
+//! registry.register_template(ResourceTemplate::new("greet://{name}", "Greeting", |parameters: Parameters| {
+//!     parameters.text("name").map(|name| format!("Hello {name}!"))
+//! }))?;
+//! assert_eq!(registry.read("greet://you%20two").await?.text(), Some("Hello you two!"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The example `notes` is a whole server in some two hundred lines; the example `uri_template` shows templates from a
+//! shell.
 
+#![cfg_attr(not(feature = "server"), allow(dead_code, reason = "the protocol uses it"))]
+
+mod call;
+mod contents;
+mod handler;
+mod parameters;
+mod path;
+mod registry;
+mod resource;
+#[cfg(feature = "server")]
+mod server;
 pub mod template;
+
+pub use contents::{Body, Content, Contents, IntoContents, ReadError};
+pub use handler::{Async, Blocking, Handler};
+pub use parameters::{ParameterError, Parameters};
+pub use path::{PathError, PathParam, Root};
+pub use registry::{Bundle, Limits, Overlap, Reading, RegisterError, Registered, Registry};
+pub use resource::{Annotations, CacheScope, Icon, Partial, Resource, ResourceTemplate, Role};
+#[cfg(feature = "server")]
+pub use rmcp;
+#[cfg(feature = "http")]
+pub use server::{BoundHttp, Http};
+#[cfg(feature = "server")]
+pub use server::{MethodMetrics, NoHandler, ServeError, Server, Session};

@@ -171,6 +171,17 @@ impl UriTemplate {
     }
 }
 
+/// Gives a URI in the form in which URIs are compared: ASCII, capital hexadecimal digits, a scheme in small letters;
+/// nothing if it is too long or has a malformed triplet.
+pub(crate) fn normal_uri(uri: &str) -> Option<String> {
+    Some(matcher::Uri::new(uri)?.folded().to_owned())
+}
+
+/// Whether a text starts with a scheme and a colon (RFC 3986 §3.1).
+pub(crate) fn has_scheme(text: &str) -> bool {
+    encoding::scheme_length(text).is_some()
+}
+
 impl fmt::Display for UriTemplate {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.source)

@@ -1,5 +1,6 @@
 //! From a URI back to the values.
 
+mod overlap;
 mod plan;
 mod planner;
 mod scan;
@@ -188,6 +189,22 @@ impl Matcher {
     /// Gives the template.
     pub fn template(&self) -> &UriTemplate {
         &self.template
+    }
+
+    /// Says whether a URI may match both templates; `true` is only sure where both are without `{?…}`, `{&…}`,
+    /// `{;…}` and `*`, `false` is always.
+    ///
+    /// ```
+    /// use mcp_server::template::{Matcher, UriTemplate};
+    ///
+    /// let matcher = |template| Matcher::new(&UriTemplate::parse(template)?);
+    /// let outline = matcher("org://{file}/outline")?;
+    /// assert!(outline.overlaps(&matcher("org://id/{id}")?)); // org://id/outline
+    /// assert!(!outline.overlaps(&matcher("org://{file}/headline/{+path}")?));
+    /// # Ok::<(), mcp_server::template::TemplateError>(())
+    /// ```
+    pub fn overlaps(&self, other: &Self) -> bool {
+        overlap::overlap(&self.plan, &other.plan)
     }
 
     pub(super) fn matches_normal(&self, uri: &Uri<'_>) -> Option<Match> {

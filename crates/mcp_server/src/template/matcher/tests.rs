@@ -276,6 +276,28 @@ fn invertible() -> impl Strategy<Value = (String, Values)> {
     })
 }
 
+#[test]
+fn templates_without_a_common_uri_do_not_overlap() {
+    let table = [
+        ("x:{a}", "x:{a}/{b}", false),
+        ("x:{a}", "y:{a}", false),
+        ("X:{a}", "x:{b}", true),
+        ("x:{a}/b", "x:a/{b}", true),
+        ("x:{a}/b", "x:{a}/c", false),
+        ("x:{a}/b", "x:{+a}/c", false),
+        ("x:{+a}/b", "x:c/{+a}", true),
+        ("x:%2fa{b}", "x:%2Fa{c}", true),
+        ("x:a{/b}", "x:a.{c}", false),
+        ("x:a", "x:{a}", true),
+        ("x:a#{b}", "x:{a}", false),
+        ("x:a{#b}", "x:{a}", true),
+    ];
+    for (one, other, expected) in table {
+        assert_eq!(matcher(one).overlaps(&matcher(other)), expected, "{one} and {other}");
+        assert_eq!(matcher(other).overlaps(&matcher(one)), expected, "{other} and {one}");
+    }
+}
+
 proptest! {
     #[test]
     fn matching_is_the_inverse_of_expanding((template, values) in invertible()) {
@@ -292,6 +314,19 @@ proptest! {
             let Some(values) = matcher.matches(&uri).map(Match::into_values) else { continue };
             let again = matcher.template().expand(&values).unwrap();
             prop_assert_eq!(matcher.matches(&again).map(Match::into_values), Some(values), "{} {}", uri, again);
+        }
+    }
+
+    #[test]
+    fn templates_that_match_one_uri_overlap(uri in "x:[ab/?&#;.,=-]{0,10}") {
+        let templates = [
+            "x:{a}", "x:{+a}", "x:a{b}", "x:{a}/{b}", "x:{a}{.b}", "x:a{/b,c}", "x:{a}{/b*}", "x:a{;b}", "{a}:{+b}",
+            "x:{a*}", "x:a{?b}", "x:{a}{#b}", "x:{+a}#{b}", "x:{a,b}", "x:{a}{?b}{&c}",
+        ];
+        let matching: Vec<_> =
+            templates.map(matcher).into_iter().filter(|matcher| matcher.matches(&uri).is_some()).collect();
+        for (one, other) in matching.iter().flat_map(|one| matching.iter().map(move |other| (one, other))) {
+            prop_assert!(one.overlaps(other), "{} and {}: {uri}", one.template(), other.template());
         }
     }
 

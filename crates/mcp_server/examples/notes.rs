@@ -1,0 +1,220 @@
+//! A server of a directory's Markdown files:
+//!
+//! ```text
+//! $ notes ~/notes                         # one client, on standard input and output
+//! $ notes --http 127.0.0.1:8080 ~/notes   # many, at http://127.0.0.1:8080/mcp; NOTES_TOKEN is the token, if set
+//! ```
+//!
+//! Each file is a resource, `notes://todo.md`; templates give files below, `notes:///{+path}`, the headlines of a
+//! file, `notes://{file}/outline`, and what stands under one, `notes://{file}/headline/{+path}`. Files that come,
+//! go and change are announced.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use mcp_server::{
+    Annotations, Bundle, Http, Parameters, Partial, ReadError, Registry, Resource, ResourceTemplate, Role,
+    Root, Server,
+};
+
+/// How often the directory is looked at.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match arguments[..] {
+        [directory] => serve(directory, None),
+        ["--http", address, directory] => serve(directory, Some(address)),
+        _ => {
+            eprintln!("usage: notes [--http ADDRESS] DIRECTORY");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(directory: &str, address: Option<&str>) -> Result<(), Box<dyn Error>> {
+    let root = Arc::new(Root::open(directory)?);
+    let registry = Registry::new();
+    registry.register_server("notes", templates(&root))?;
+    let mut watcher =
+        Watcher { directory: root.path().to_owned(), registry: registry.clone(), files: BTreeMap::new() };
+    watcher.look()?;
+    std::thread::spawn(move || watcher.run());
+    let server = Server::new("notes", env!("CARGO_PKG_VERSION"), registry)
+        .title("Notes")
+        .instructions("Markdown notes. Read notes://FILE/outline first, then the headline you need.");
+    match address {
+        Some(address) => serve_http(server, address.parse()?),
+        None => Ok(server.run_stdio()?),
+    }
+}
+
+#[tokio::main]
+async fn serve_http(server: Server, address: SocketAddr) -> Result<(), Box<dyn Error>> {
+    let mut http = Http::new(server);
+    if let Ok(token) = std::env::var("NOTES_TOKEN") {
+        http = http.token(token);
+    }
+    let bound = http.bind(address).await?;
+    println!("http://{}/mcp", bound.address());
+    Ok(bound.serve().await?)
+}
+
+fn templates(root: &Arc<Root>) -> Bundle {
+    let (files, outlines, headlines) = (Arc::clone(root), Arc::clone(root), Arc::clone(root));
+    let directory = root.path().to_owned();
+    let complete = move |partial: Partial| {
+        let names = names(&directory).unwrap_or_default();
+        names.into_iter().filter(|name| name.starts_with(&partial.value)).collect()
+    };
+    Bundle::new()
+        .template(
+            ResourceTemplate::new("notes:///{+path}", "File", move |parameters: Parameters| {
+                files.read_text(&parameters.path("path")?).map_err(ReadError::from)
+            })
+            .description("A file below the directory"),
+        )
+        .template(
+            ResourceTemplate::new("notes://{file}/outline", "Outline", move |parameters: Parameters| {
+                outline(&outlines.read_text(&parameters.path("file")?)?)
+            })
+            .description("The headlines of a file, with their levels")
+            .mime_type("application/json")
+            .complete("file", complete.clone()),
+        )
+        .template(
+            ResourceTemplate::new(
+                "notes://{file}/headline/{+path}",
+                "Headline",
+                move |parameters: Parameters| {
+                    let text = headlines.read_text(&parameters.path("file")?)?;
+                    section(&text, parameters.text("path")?).ok_or(ReadError::NotFound)
+                },
+            )
+            .description("What stands under a headline; the path has the headlines above it, as Tasks/Urgent")
+            .mime_type("text/markdown")
+            .complete("file", complete),
+        )
+}
+
+/// The level and the title of a line, if it is a headline.
+fn headline(line: &str) -> Option<(usize, &str)> {
+    let title = line.trim_start_matches('#');
+    let level = line.len() - title.len();
+    let title = title.strip_prefix(' ')?.trim();
+    (level > 0).then_some((level, title))
+}
+
+fn outline(text: &str) -> Result<String, ReadError> {
+    let headlines = text.lines().filter_map(headline);
+    let headlines: Vec<_> =
+        headlines.map(|(level, title)| serde_json::json!({ "level": level, "title": title })).collect();
+    serde_json::to_string(&headlines).map_err(ReadError::failed)
+}
+
+/// The lines under a headline, up to the next one of its level or above.
+fn section(text: &str, path: &str) -> Option<String> {
+    let wanted: Vec<&str> = path.split('/').collect();
+    let mut open: Vec<(usize, &str)> = Vec::new();
+    let mut found: Option<(usize, Vec<&str>)> = None;
+    for line in text.lines() {
+        if let Some((level, title)) = headline(line) {
+            if found.as_ref().is_some_and(|(of_found, _)| level <= *of_found) {
+                break;
+            }
+            open.retain(|(above, _)| *above < level);
+            open.push((level, title));
+            if found.is_none() && open.iter().map(|(_, title)| *title).eq(wanted.iter().copied()) {
+                found = Some((level, Vec::new()));
+                continue;
+            }
+        }
+        if let Some((_, lines)) = &mut found {
+            lines.push(line);
+        }
+    }
+    found.map(|(_, lines)| lines.join("\n"))
+}
+
+fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let entries = std::fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
+    let names = entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Keeps the registry as the directory is.
+struct Watcher {
+    directory: PathBuf,
+    registry: Registry,
+    files: BTreeMap<String, SystemTime>,
+}
+
+impl Watcher {
+    fn run(mut self) {
+        loop {
+            std::thread::sleep(INTERVAL);
+            if let Err(error) = self.look() {
+                eprintln!("{}: {error}", self.directory.display());
+            }
+        }
+    }
+
+    fn look(&mut self) -> Result<(), Box<dyn Error>> {
+        let mut now = BTreeMap::new();
+        for name in names(&self.directory)? {
+            let modified =
+                std::fs::metadata(self.directory.join(&name)).and_then(|metadata| metadata.modified())?;
+            now.insert(name, modified);
+        }
+        for name in self.files.keys().filter(|name| !now.contains_key(*name)) {
+            self.registry.unregister_resource(&uri(name));
+        }
+        for (name, modified) in &now {
+            match self.files.get(name) {
+                None => _ = self.registry.register_resource(self.resource(name))?,
+                Some(before) if before != modified => self.registry.notify_updated(&uri(name)),
+                Some(_) => (),
+            }
+        }
+        self.files = now;
+        Ok(())
+    }
+
+    fn resource(&self, name: &str) -> Resource {
+        let path = self.directory.join(name);
+        let size = std::fs::metadata(&path).map(|metadata| metadata.len()).unwrap_or_default();
+        Resource::new(uri(name), name, move || std::fs::read_to_string(&path))
+            .description("A file of notes")
+            .mime_type("text/markdown")
+            .size(size)
+            .annotations(Annotations {
+                audience: vec![Role::User, Role::Assistant],
+                ..Annotations::default()
+            })
+    }
+}
+
+fn uri(name: &str) -> String {
+    let values = [("file".to_owned(), name.into())].into();
+    let template = "notes://{file}".parse::<mcp_server::template::UriTemplate>();
+    template.ok().and_then(|template| template.expand(&values).ok()).unwrap_or_default()
+}

@@ -1,0 +1,227 @@
+//! What a read gives.
+
+use std::error::Error;
+use std::io;
+use std::time::Duration;
+
+use crate::{ParameterError, PathError};
+
+/// Text or bytes, and what they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Content {
+    /// The URI, if it is not the one that was asked for.
+    pub uri: Option<String>,
+    /// The MIME type, if it is not that of the resource.
+    pub mime_type: Option<String>,
+    /// What was read.
+    pub body: Body,
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Body {
+    /// A text.
+    Text(String),
+    /// Bytes, which travel in base64.
+    Bytes(Vec<u8>),
+}
+
+/// What one read gives: one content, several, as of a directory, or none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Contents(pub Vec<Content>);
+
+/// What a handler may return.
+///
+/// Implemented for texts (`String`, `&'static str`), bytes (`Vec<u8>`, `&'static [u8]`), [`Body`], [`Content`], `Vec<Content>`,
+/// [`Contents`], and for a `Result` of these with an error that becomes a [`ReadError`].
+pub trait IntoContents {
+    /// Gives the contents.
+    ///
+    /// # Errors
+    ///
+    /// Those of the handler.
+    fn into_contents(self) -> Result<Contents, ReadError>;
+}
+
+/// Why there are no contents. What a client gets:
+///
+/// | | code | `data.uri` |
+/// |---|---|---|
+/// | `NotFound`, `BadParameters` | -32602, invalid parameters | yes |
+/// | the others | -32603, internal error | no |
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The handler knows no such resource, or nothing is registered for the URI.
+    #[error("there is no such resource")]
+    NotFound,
+    /// A template's parameters have values that mean nothing; the client is told why.
+    #[error("{0}")]
+    BadParameters(String),
+    /// The handler failed; the client is told the error without its causes.
+    #[error("the resource could not be read: {0}")]
+    Failed(#[source] Box<dyn Error + Send + Sync>),
+    /// The handler panicked; the client is told no more.
+    #[error("the resource's handler panicked; the server's log says why")]
+    Panicked,
+    /// The handler took more than [`Limits::time`](crate::Limits::time).
+    #[error("the resource could not be read within {0:?}; try again later")]
+    TimedOut(Duration),
+    /// The contents have more than [`Limits::bytes`](crate::Limits::bytes).
+    #[error("the resource has {size} bytes, the server gives no more than {limit}; ask for a part of it")]
+    TooLarge {
+        /// All bytes of the contents.
+        size: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+}
+
+impl Content {
+    /// Makes a text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Body::Text(text.into()).into()
+    }
+
+    /// Makes bytes.
+    pub fn bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        Body::Bytes(bytes.into()).into()
+    }
+
+    /// Sets the URI, where it is not the one that was asked for.
+    #[must_use]
+    pub fn uri(mut self, uri: impl Into<String>) -> Self {
+        self.uri = Some(uri.into());
+        self
+    }
+
+    /// Sets the MIME type, where it is not that of the resource.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+}
+
+impl Body {
+    /// Counts the bytes.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// The MIME type of a direct resource that names none.
+    pub(crate) fn default_mime_type(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "text/plain",
+            Self::Bytes(_) => "application/octet-stream",
+        }
+    }
+}
+
+impl Contents {
+    /// Counts the bytes of all.
+    pub fn size(&self) -> usize {
+        self.0.iter().map(|content| content.body.size()).sum()
+    }
+}
+
+impl ReadError {
+    /// Says that a parameter means nothing, and why: a sentence for a model or a person.
+    pub fn bad_parameters(why: impl Into<String>) -> Self {
+        Self::BadParameters(why.into())
+    }
+
+    /// Says that the handler failed.
+    pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// A file that isn't there is a resource that isn't there.
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::NotFound,
+            _ => Self::failed(error),
+        }
+    }
+}
+
+impl From<ParameterError> for ReadError {
+    fn from(error: ParameterError) -> Self {
+        Self::BadParameters(error.to_string())
+    }
+}
+
+impl From<PathError> for ReadError {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::Io(error) => error.into(),
+            PathError::TooLarge { .. } => Self::failed(error),
+            error => Self::BadParameters(error.to_string()),
+        }
+    }
+}
+
+impl From<Body> for Content {
+    fn from(body: Body) -> Self {
+        Self { uri: None, mime_type: None, body }
+    }
+}
+
+impl IntoContents for Contents {
+    fn into_contents(self) -> Result<Contents, ReadError> {
+        Ok(self)
+    }
+}
+
+impl IntoContents for Vec<Content> {
+    fn into_contents(self) -> Result<Contents, ReadError> {
+        Ok(Contents(self))
+    }
+}
+
+impl IntoContents for Content {
+    fn into_contents(self) -> Result<Contents, ReadError> {
+        Ok(Contents(vec![self]))
+    }
+}
+
+impl IntoContents for Body {
+    fn into_contents(self) -> Result<Contents, ReadError> {
+        Content::from(self).into_contents()
+    }
+}
+
+impl IntoContents for String {
+    fn into_contents(self) -> Result<Contents, ReadError> {
+        Body::Text(self).into_contents()
+    }
+}
+
+impl IntoContents for &'static str {
+    fn into_contents(self) -> Result<Contents, ReadError> {
+        self.to_owned().into_contents()
+    }
+}
+
+impl IntoContents for Vec<u8> {
+    fn into_contents(self) -> Result<Contents, ReadError> {
+        Body::Bytes(self).into_contents()
+    }
+}
+
+impl IntoContents for &'static [u8] {
+    fn into_contents(self) -> Result<Contents, ReadError> {
+        self.to_vec().into_contents()
+    }
+}
+
+impl<C: IntoContents, E: Into<ReadError>> IntoContents for Result<C, E> {
+    fn into_contents(self) -> Result<Contents, ReadError> {
+        self.map_err(Into::into)?.into_contents()
+    }
+}

@@ -1,0 +1,223 @@
+//! Paths that a client names, and the directory that they can't leave.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use crate::Limits;
+
+#[cfg(test)]
+mod tests;
+
+/// A path below some directory: names between slashes, and nothing that leads elsewhere.
+///
+/// Takes a value as [`Parameters`](crate::Parameters) has it, which is decoded once; it is not decoded again, so `%2e%2e` in it is a strange
+/// name and no way up. The same on all platforms:
+///
+/// | path | |
+/// |---|---|
+/// | `notes.org`, `a/b c.org`, `..a`, `%2e%2e/x` | accepted |
+/// | `/etc/passwd`, `//host/share` | [`PathError::Absolute`] |
+/// | `..`, `a/../b`, `.`, `a/./b` | [`PathError::Dots`] |
+/// | ``, `a//b`, `a/` | [`PathError::EmptyName`] |
+/// | `C:/x`, `c:x`, `a/C:x` | [`PathError::DriveLetter`] |
+/// | `a\b`, `\\host\share` | [`PathError::Backslash`] |
+/// | with a NUL | [`PathError::Nul`] |
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PathParam(String);
+
+/// Why a path is refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// The path starts with a slash.
+    #[error("the path has to be relative")]
+    Absolute,
+    /// A name is `..` or `.`.
+    #[error("\"..\" and \".\" can't be used in the path")]
+    Dots,
+    /// Nothing stands between two slashes, at the end, or anywhere.
+    #[error("a name in the path is empty")]
+    EmptyName,
+    /// A name starts with a letter and a colon.
+    #[error("a drive letter can't be used in the path")]
+    DriveLetter,
+    /// The path has a backslash.
+    #[error("the path has a backslash; names are separated by \"/\"")]
+    Backslash,
+    /// The path has a NUL.
+    #[error("the path has a NUL character")]
+    Nul,
+    /// A symbolic link on the path leads out of the root.
+    #[error("the path leads out of the directory")]
+    Escape,
+    /// The path names a directory, a pipe or a device.
+    #[error("the path does not name a file")]
+    NotAFile,
+    /// The file is larger than the root's limit.
+    #[error("the file has more than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: u64,
+    },
+    /// The file system says no.
+    #[error("the path can't be opened: {0}")]
+    Io(#[source] io::Error),
+}
+
+/// A directory that a [`PathParam`] can't leave, whatever symbolic links do in the meantime.
+///
+/// ```
+/// use mcp_server::{Parameters, ReadError, ResourceTemplate, Root};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// let root = Root::open(directory)?;
+/// let files = ResourceTemplate::new("notes:///{+path}", "Notes", move |parameters: Parameters| {
+///     Ok::<_, ReadError>(root.read_text(&parameters.path("path")?)?)
+/// });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Root {
+    path: PathBuf,
+    directory: Dir,
+    limit: u64,
+}
+
+impl PathParam {
+    /// Checks a path.
+    ///
+    /// # Errors
+    ///
+    /// As the table says.
+    pub fn new(path: impl Into<String>) -> Result<Self, PathError> {
+        let path = path.into();
+        if path.contains('\0') {
+            return Err(PathError::Nul);
+        }
+        if path.contains('\\') {
+            return Err(PathError::Backslash);
+        }
+        if path.starts_with('/') {
+            return Err(PathError::Absolute);
+        }
+        path.split('/').try_for_each(check_name)?;
+        Ok(Self(path))
+    }
+
+    /// Gives the path as a text, with slashes.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn check_name(name: &str) -> Result<(), PathError> {
+    match name.as_bytes() {
+        [] => Err(PathError::EmptyName),
+        b"." | b".." => Err(PathError::Dots),
+        [letter, b':', ..] if letter.is_ascii_alphabetic() => Err(PathError::DriveLetter),
+        _ => Ok(()),
+    }
+}
+
+impl fmt::Display for PathParam {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl AsRef<Path> for PathParam {
+    fn as_ref(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+impl Root {
+    /// Opens a directory.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file system.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref().canonicalize()?;
+        let directory = Dir::open_ambient_dir(&path, ambient_authority())?;
+        Ok(Self { path, directory, limit: Limits::default().bytes as u64 })
+    }
+
+    /// Sets how many bytes of a file are read at most; by default as many as [`Limits`] allows by default.
+    #[must_use]
+    pub fn with_limit(mut self, bytes: u64) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// Gives the directory, absolute and without symbolic links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError::Escape`], [`PathError::NotAFile`] or [`PathError::Io`].
+    pub fn file(&self, path: &PathParam) -> Result<File, PathError> {
+        // Asked before, as opening a pipe waits for its writer.
+        if !self.directory.metadata(path).map_err(PathError::opening)?.is_file() {
+            return Err(PathError::NotAFile);
+        }
+        let file = self.directory.open(path).map_err(PathError::opening)?;
+        Ok(file.into_std())
+    }
+
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError::TooLarge`], and as [`Root::file`].
+    pub fn read(&self, path: &PathParam) -> Result<Vec<u8>, PathError> {
+        let mut bytes = Vec::new();
+        let mut file = self.file(path)?.take(self.limit.saturating_add(1));
+        file.read_to_end(&mut bytes).map_err(PathError::Io)?;
+        match bytes.len() as u64 > self.limit {
+            true => Err(PathError::TooLarge { limit: self.limit }),
+            false => Ok(bytes),
+        }
+    }
+
+    /// Reads a whole file of UTF-8.
+    ///
+    /// # Errors
+    ///
+    /// As [`Root::read`].
+    pub fn read_text(&self, path: &PathParam) -> Result<String, PathError> {
+        let invalid = |error| PathError::Io(io::Error::new(io::ErrorKind::InvalidData, error));
+        String::from_utf8(self.read(path)?).map_err(invalid)
+    }
+
+    /// Gives the absolute path of a file that exists, without symbolic links, for comparing it with others. For its
+    /// content use the methods above: a link that changes between this and an opening by path is followed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Root::file`].
+    pub fn join(&self, path: &PathParam) -> Result<PathBuf, PathError> {
+        let below = self.directory.canonicalize(path).map_err(PathError::opening)?;
+        Ok(self.path.join(below))
+    }
+}
+
+impl PathError {
+    /// The errors of an opening, where cap-std refuses escapes with an error of its own without a code.
+    fn opening(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => Self::Escape,
+            _ => Self::Io(error),
+        }
+    }
+}

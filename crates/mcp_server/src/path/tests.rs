@@ -1,0 +1,121 @@
+use super::*;
+
+fn refusal(path: &str) -> Option<String> {
+    PathParam::new(path).err().map(|error| format!("{error:?}"))
+}
+
+#[test]
+fn paths_are_accepted_and_refused_as_documented() {
+    let accepted = [
+        "notes.org",
+        "a/b c.org",
+        "..a",
+        "a..",
+        "...",
+        "%2e%2e/x",
+        "%2Fetc",
+        "é/ü",
+        "ab:c",
+        "1:x",
+        "~",
+        "-",
+        "a?b#c",
+    ];
+    for path in accepted {
+        assert_eq!(refusal(path), None, "{path}");
+    }
+    let refused = [
+        ("/etc/passwd", "Absolute"),
+        ("//host/share", "Absolute"),
+        ("/", "Absolute"),
+        ("..", "Dots"),
+        ("../x", "Dots"),
+        ("a/../b", "Dots"),
+        ("a/..", "Dots"),
+        (".", "Dots"),
+        ("a/./b", "Dots"),
+        ("", "EmptyName"),
+        ("a//b", "EmptyName"),
+        ("a/", "EmptyName"),
+        ("C:/x", "DriveLetter"),
+        ("c:x", "DriveLetter"),
+        ("a/C:x", "DriveLetter"),
+        ("a\\b", "Backslash"),
+        ("..\\x", "Backslash"),
+        ("\\\\host\\share", "Backslash"),
+        ("a\0b", "Nul"),
+        ("a/b\0", "Nul"),
+    ];
+    for (path, error) in refused {
+        assert_eq!(refusal(path).as_deref(), Some(error), "{path:?}");
+    }
+}
+
+#[test]
+fn root_gives_the_files_below_it() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("sub")).unwrap();
+    std::fs::write(directory.path().join("sub/a b"), "text").unwrap();
+    std::fs::write(directory.path().join("bytes"), [0xFF]).unwrap();
+    let root = Root::open(directory.path()).unwrap();
+    let path = PathParam::new("sub/a b").unwrap();
+    assert_eq!(root.read_text(&path).unwrap(), "text");
+    assert_eq!(root.join(&path).unwrap(), root.path().join("sub/a b"));
+    let bytes = PathParam::new("bytes").unwrap();
+    assert_eq!(root.read(&bytes).unwrap(), [0xFF]);
+    assert!(matches!(root.read_text(&bytes), Err(PathError::Io(_))));
+    assert!(matches!(root.read(&PathParam::new("sub").unwrap()), Err(PathError::NotAFile)));
+    let none = crate::ReadError::from(root.read(&PathParam::new("none").unwrap()).unwrap_err());
+    assert!(matches!(none, crate::ReadError::NotFound));
+}
+
+#[test]
+fn file_over_the_limit_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let endless = std::fs::File::create(directory.path().join("large")).unwrap();
+    endless.set_len(1 << 40).unwrap();
+    let root = Root::open(directory.path()).unwrap().with_limit(10);
+    let large = PathParam::new("large").unwrap();
+    assert!(matches!(root.read(&large), Err(PathError::TooLarge { limit: 10 })));
+    std::fs::write(directory.path().join("large"), "0123456789").unwrap();
+    assert_eq!(root.read_text(&large).unwrap(), "0123456789");
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_within_the_root_and_not_out_of_it() {
+    use std::os::unix::fs::symlink;
+
+    let outside = tempfile::tempdir().unwrap();
+    let root = outside.path().join("root");
+    std::fs::create_dir_all(root.join("sub")).unwrap();
+    std::fs::create_dir(outside.path().join("root-sibling")).unwrap();
+    for file in ["secret", "root-sibling/secret", "root/sub/note"] {
+        std::fs::write(outside.path().join(file), file).unwrap();
+    }
+    symlink("sub/note", root.join("inside")).unwrap();
+    symlink(outside.path().join("secret"), root.join("absolute")).unwrap();
+    symlink("../secret", root.join("relative")).unwrap();
+    symlink("../../root-sibling", root.join("sub/directory")).unwrap();
+    symlink("absolute", root.join("chain")).unwrap();
+    symlink("loop", root.join("loop")).unwrap();
+    let root = Root::open(&root).unwrap();
+    assert_eq!(root.read_text(&PathParam::new("inside").unwrap()).unwrap(), "root/sub/note");
+    assert!(root.join(&PathParam::new("inside").unwrap()).unwrap().ends_with("root/sub/note"));
+    for path in ["absolute", "relative", "sub/directory/secret", "chain"] {
+        let path = PathParam::new(path).unwrap();
+        assert!(matches!(root.read(&path), Err(PathError::Escape)), "{path}: {:?}", root.read(&path));
+        assert!(matches!(root.join(&path), Err(PathError::Escape)), "{path}");
+    }
+    assert!(root.read(&PathParam::new("loop").unwrap()).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_are_no_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let made = std::process::Command::new("mkfifo").arg(directory.path().join("pipe")).status().unwrap();
+    assert!(made.success());
+    let root = Root::open(directory.path()).unwrap();
+    assert!(matches!(root.read(&PathParam::new("pipe").unwrap()), Err(PathError::NotAFile)));
+}

@@ -1,0 +1,485 @@
+//! What is registered, and reading it.
+
+mod check;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use tokio::sync::broadcast;
+
+use crate::call::Interruption;
+use crate::handler::HandlerCall;
+use crate::resource::Details;
+use crate::template::{Match, Matcher, TemplateSet, normal_uri};
+use crate::{
+    Body, CacheScope, Content, Contents, Parameters, Partial, ReadError, Resource, ResourceTemplate,
+};
+pub use check::RegisterError;
+use check::check;
+pub(crate) use table::Page;
+use table::{Addition, Removal, Table};
+
+/// How many changes a server may be behind before it tells its clients that everything changed.
+const EVENTS: usize = 1024;
+
+/// Resources and templates, and who reads them.
+///
+/// Clones are the same registry: several servers can share one, and each tells its clients when the list changes. A
+/// registry of its own keeps a server's resources apart.
+///
+/// - Registering the same URI or template again counts, and the first one stays; it is gone after as many
+///   unregistrations.
+/// - A URI that is registered is read by its own handler; otherwise the most specific template that matches it reads
+///   it, and among equally specific ones the first.
+///
+/// ```
+/// use mcp_server::{Registry, Resource};
+///
+/// let registry = Registry::new();
+/// registry.register_resource(Resource::new("org://notes.org", "notes.org", || "* To do"))?;
+/// assert!(registry.unregister_resource("org://notes.org"));
+/// # Ok::<(), mcp_server::RegisterError>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    shared: Arc<Shared>,
+}
+
+/// What handlers may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How long one may run; by default 30 seconds.
+    pub time: Duration,
+    /// How many bytes one may give, all contents together; by default 10 MiB.
+    pub bytes: usize,
+}
+
+/// Resources and templates that are registered together, or not at all.
+///
+/// ```
+/// use mcp_server::{Bundle, Parameters, Registry, Resource, ResourceTemplate};
+///
+/// let files = ["notes.org", "journal.org"];
+/// let bundle = Bundle::new()
+///     .resources(files.map(|file| Resource::new(format!("org://{file}"), file, move || std::fs::read_to_string(file))))
+///     .template(ResourceTemplate::new("org://id/{id}", "Headline", |parameters: Parameters| parameters.text("id").map(str::to_owned)));
+/// let registry = Registry::new();
+/// registry.register_server("org", bundle)?;
+/// assert!(registry.unregister_server("org"));
+/// # Ok::<(), mcp_server::RegisterError>(())
+/// ```
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Bundle {
+    resources: Vec<Resource>,
+    templates: Vec<ResourceTemplate>,
+}
+
+/// What there is to know about a registration that worked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Registered {
+    /// The URIs and templates that were there before: the earlier ones stay, those of this call only count.
+    pub known: Vec<String>,
+    /// The new templates that share URIs with others.
+    pub overlaps: Vec<Overlap>,
+}
+
+/// Two templates that may match one URI (see [`Matcher::overlaps`]); the more specific one reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overlap {
+    /// The template that was registered.
+    pub template: String,
+    /// The one that was there, or came before it in the same call.
+    pub other: String,
+}
+
+/// What a read gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The contents, each with its URI; without a MIME type if nobody named one.
+    pub contents: Contents,
+    /// How long it may be kept.
+    pub ttl: Option<Duration>,
+    /// Who may keep it.
+    pub cache_scope: CacheScope,
+}
+
+/// What the clients of all servers are told.
+#[derive(Debug, Clone)]
+pub(crate) enum Event {
+    ListChanged,
+    Updated(Arc<str>),
+}
+
+#[derive(Debug)]
+struct Shared {
+    limits: Limits,
+    state: RwLock<State>,
+    events: broadcast::Sender<Event>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    resources: Table<Resource>,
+    templates: Table<Template>,
+    /// What each call registered, the latest last.
+    servers: HashMap<String, Vec<Keys>>,
+    /// The templates as they are searched; made when it is first needed.
+    index: OnceLock<Arc<Index>>,
+}
+
+/// A template that was checked.
+#[derive(Debug)]
+pub(crate) struct Template {
+    pub(crate) description: ResourceTemplate,
+    matcher: Matcher,
+}
+
+#[derive(Debug)]
+struct Index {
+    set: TemplateSet,
+    templates: Vec<Arc<Template>>,
+}
+
+#[derive(Debug)]
+struct Keys {
+    resources: Vec<String>,
+    templates: Vec<String>,
+}
+
+/// Why nothing is offered for a variable.
+#[derive(Debug)]
+pub(crate) enum CompleteError {
+    UnknownTemplate,
+    UnknownVariable,
+    Interrupted(Interruption),
+}
+
+enum Found {
+    Resource(Arc<Resource>),
+    Template(Arc<Template>, Match),
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { time: Duration::from_secs(30), bytes: 10 * 1024 * 1024 }
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        let (events, _) = broadcast::channel(EVENTS);
+        Self { limits: Limits::default(), state: RwLock::default(), events }
+    }
+}
+
+impl Bundle {
+    /// Makes an empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a resource.
+    pub fn resource(mut self, resource: Resource) -> Self {
+        self.resources.push(resource);
+        self
+    }
+
+    /// Adds resources.
+    pub fn resources(mut self, resources: impl IntoIterator<Item = Resource>) -> Self {
+        self.resources.extend(resources);
+        self
+    }
+
+    /// Adds a template.
+    pub fn template(mut self, template: ResourceTemplate) -> Self {
+        self.templates.push(template);
+        self
+    }
+
+    /// Adds templates.
+    pub fn templates(mut self, templates: impl IntoIterator<Item = ResourceTemplate>) -> Self {
+        self.templates.extend(templates);
+        self
+    }
+}
+
+impl Registry {
+    /// Makes an empty one with [`Limits`] as they are by default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes an empty one.
+    pub fn with_limits(limits: Limits) -> Self {
+        Self { shared: Arc::new(Shared { limits, ..Shared::default() }) }
+    }
+
+    /// Registers a resource.
+    ///
+    /// # Errors
+    ///
+    /// A URI without a scheme or with characters that none has, an empty name, a priority that isn't one.
+    pub fn register_resource(&self, resource: Resource) -> Result<Registered, RegisterError> {
+        self.add(Bundle::new().resource(resource), None)
+    }
+
+    /// Registers a template.
+    ///
+    /// # Errors
+    ///
+    /// A template that can't be parsed or matched, an empty name, a completer for no variable of it.
+    pub fn register_template(&self, template: ResourceTemplate) -> Result<Registered, RegisterError> {
+        self.add(Bundle::new().template(template), None)
+    }
+
+    /// Registers all that a server has under a name of its own, for [`Registry::unregister_server`].
+    ///
+    /// # Errors
+    ///
+    /// As for each, and a URI or a template that is there twice; then nothing is registered.
+    pub fn register_server(
+        &self,
+        name: impl Into<String>,
+        bundle: Bundle,
+    ) -> Result<Registered, RegisterError> {
+        self.add(bundle, Some(name.into()))
+    }
+
+    /// Takes one registration of a resource back; says whether there was one.
+    pub fn unregister_resource(&self, uri: &str) -> bool {
+        let removal = self.write().remove_resource(uri);
+        self.announce(removal == Removal::Gone);
+        removal != Removal::Unknown
+    }
+
+    /// Takes one registration of a template back, by its text; says whether there was one.
+    pub fn unregister_template(&self, uri_template: &str) -> bool {
+        let removal = self.write().remove_template(uri_template);
+        self.announce(removal == Removal::Gone);
+        removal != Removal::Unknown
+    }
+
+    /// Takes the latest [`Registry::register_server`] with this name back; says whether there was one.
+    pub fn unregister_server(&self, name: &str) -> bool {
+        let removals = self.write().remove_server(name);
+        let Some(removals) = removals else { return false };
+        self.announce(removals.contains(&Removal::Gone));
+        true
+    }
+
+    /// Reads a resource, as a server does for a client.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::NotFound`] where nothing is registered for the URI, and those of the handler.
+    pub async fn read(&self, uri: &str) -> Result<Reading, ReadError> {
+        let found = self.state().find(uri).ok_or(ReadError::NotFound)?;
+        let limits = self.shared.limits;
+        match found {
+            Found::Resource(resource) => {
+                let contents = read(&resource.handler, (), limits).await?;
+                Ok(reading(contents, uri, &resource.details, |body| Some(body.default_mime_type())))
+            }
+            Found::Template(template, found) => {
+                let ResourceTemplate { handler, details, .. } = &template.description;
+                let contents = read(handler, Parameters::new(uri.to_owned(), found), limits).await?;
+                Ok(reading(contents, uri, details, |_| None))
+            }
+        }
+    }
+
+    /// Tells the clients that subscribed to this URI that it has something new.
+    pub fn notify_updated(&self, uri: &str) {
+        if let Some(uri) = normal_uri(uri) {
+            self.send(Event::Updated(uri.into()));
+        }
+    }
+
+    /// Whether somebody would read this URI.
+    pub fn contains(&self, uri: &str) -> bool {
+        self.state().find(uri).is_some()
+    }
+
+    /// Offers values of a variable; none where no one offers any.
+    pub(crate) async fn complete(
+        &self,
+        uri_template: &str,
+        variable: &str,
+        partial: Partial,
+    ) -> Result<Vec<String>, CompleteError> {
+        let template = self.state().templates.entry(uri_template).ok_or(CompleteError::UnknownTemplate)?;
+        if !template.matcher.template().variables().contains(&variable) {
+            return Err(CompleteError::UnknownVariable);
+        }
+        match template.description.completer(variable) {
+            Some(completer) => {
+                let values = completer.run(partial, self.shared.limits.time).await;
+                values.map_err(CompleteError::Interrupted)
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The resources after a place, in the order in which they were registered.
+    pub(crate) fn resources(&self, after: Option<u64>, limit: usize) -> Page<Resource> {
+        self.state().resources.page(after, limit)
+    }
+
+    /// The templates after a place, in the order in which they were registered.
+    pub(crate) fn templates(&self, after: Option<u64>, limit: usize) -> Page<Template> {
+        self.state().templates.page(after, limit)
+    }
+
+    /// What happens from now on.
+    pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
+        self.shared.events.subscribe()
+    }
+
+    fn add(&self, bundle: Bundle, name: Option<String>) -> Result<Registered, RegisterError> {
+        let checked = check(bundle)?;
+        let keys = checked.keys();
+        let mut registered = Registered::default();
+        let mut state = self.write();
+        let (all, known) = (keys.resources.len() + keys.templates.len(), &mut registered.known);
+        for (key, resource) in checked.resources {
+            let uri = resource.uri.clone();
+            known.extend(state.resources.add(key, resource).known().then_some(uri));
+        }
+        for template in checked.templates {
+            state.add_template(template, &mut registered);
+        }
+        if let Some(name) = name {
+            state.servers.entry(name).or_default().push(keys);
+        }
+        drop(state);
+        self.announce(registered.known.len() < all);
+        Ok(registered)
+    }
+
+    fn announce(&self, changed: bool) {
+        if changed {
+            self.send(Event::ListChanged);
+        }
+    }
+
+    fn send(&self, event: Event) {
+        // An error says that no server listens.
+        let _ = self.shared.events.send(event);
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.shared.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn add_template(&mut self, template: Template, registered: &mut Registered) {
+        let text = template.description.uri_template.clone();
+        let overlaps: Vec<Overlap> =
+            self.templates.entries().filter_map(|other| overlap(&template, other)).collect();
+        match self.templates.add(text.clone(), template) {
+            Addition::Known => registered.known.push(text),
+            Addition::New => {
+                registered.overlaps.extend(overlaps);
+                self.index = OnceLock::new();
+            }
+        }
+    }
+
+    fn remove_resource(&mut self, uri: &str) -> Removal {
+        normal_uri(uri).map_or(Removal::Unknown, |key| self.resources.remove(&key))
+    }
+
+    fn remove_template(&mut self, uri_template: &str) -> Removal {
+        self.index = OnceLock::new();
+        self.templates.remove(uri_template)
+    }
+
+    fn remove_server(&mut self, name: &str) -> Option<Vec<Removal>> {
+        let calls = self.servers.get_mut(name)?;
+        let keys = calls.pop()?;
+        if calls.is_empty() {
+            self.servers.remove(name);
+        }
+        let mut removals: Vec<Removal> =
+            keys.resources.iter().map(|key| self.resources.remove(key)).collect();
+        removals.extend(keys.templates.iter().map(|key| self.remove_template(key)));
+        Some(removals)
+    }
+
+    fn find(&self, uri: &str) -> Option<Found> {
+        if let Some(resource) = self.resources.entry(&normal_uri(uri)?) {
+            return Some(Found::Resource(resource));
+        }
+        let index = self.index.get_or_init(|| Arc::new(Index::new(&self.templates)));
+        let (place, found) = index.set.find(uri)?;
+        Some(Found::Template(Arc::clone(&index.templates[place]), found))
+    }
+}
+
+impl Index {
+    fn new(templates: &Table<Template>) -> Self {
+        let templates: Vec<_> = templates.entries().cloned().collect();
+        let matchers = templates.iter().map(|template| template.matcher.clone()).collect();
+        Self { set: TemplateSet::new(matchers), templates }
+    }
+}
+
+fn overlap(template: &Template, other: &Template) -> Option<Overlap> {
+    template.matcher.overlaps(&other.matcher).then(|| Overlap {
+        template: template.description.uri_template.clone(),
+        other: other.description.uri_template.clone(),
+    })
+}
+
+async fn read<I: Send + 'static>(
+    handler: &HandlerCall<I>,
+    input: I,
+    limits: Limits,
+) -> Result<Contents, ReadError> {
+    let contents = handler.run(input, limits.time).await.map_err(|interruption| match interruption {
+        Interruption::Panic => ReadError::Panicked,
+        Interruption::Timeout => ReadError::TimedOut(limits.time),
+    })??;
+    match contents.size() {
+        size if size > limits.bytes => Err(ReadError::TooLarge { size, limit: limits.bytes }),
+        _ => Ok(contents),
+    }
+}
+
+/// Fills in what the handler leaves to the registration.
+fn reading(
+    mut contents: Contents,
+    uri: &str,
+    details: &Details,
+    default: impl Fn(&Body) -> Option<&'static str>,
+) -> Reading {
+    for content in &mut contents.0 {
+        content.uri.get_or_insert_with(|| uri.to_owned());
+        if content.mime_type.is_none() {
+            let of_body = || default(&content.body).map(str::to_owned);
+            content.mime_type = details.mime_type.clone().or_else(of_body);
+        }
+    }
+    Reading { contents, ttl: details.ttl, cache_scope: details.cache_scope }
+}
+
+impl Reading {
+    /// Gives the text, if there is one content and it is a text.
+    pub fn text(&self) -> Option<&str> {
+        match self.contents.0.as_slice() {
+            [Content { body: Body::Text(text), .. }] => Some(text),
+            _ => None,
+        }
+    }
+}

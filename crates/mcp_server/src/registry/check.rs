@@ -1,0 +1,163 @@
+//! What can be registered.
+
+use std::collections::HashSet;
+
+use super::{Bundle, Keys, Template};
+use crate::resource::Details;
+use crate::template::{Matcher, TemplateError, UriTemplate, Values, has_scheme, normal_uri};
+use crate::{Resource, ResourceTemplate};
+
+/// Why nothing was registered.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// A URI that is none.
+    #[error("{uri:?} is not a URI")]
+    Uri {
+        /// It.
+        uri: String,
+        /// What is wrong, and where.
+        source: TemplateError,
+    },
+    /// A URI, or a template, without a scheme in front.
+    #[error("{uri:?} needs a scheme, as in \"notes://\"")]
+    SchemeMissing {
+        /// It.
+        uri: String,
+    },
+    /// A URI with variables.
+    #[error("{uri:?} has variables; register it as a template")]
+    NotDirect {
+        /// It.
+        uri: String,
+    },
+    /// A template without variables.
+    #[error("{uri_template:?} has no variables; register it as a resource")]
+    NoVariables {
+        /// It.
+        uri_template: String,
+    },
+    /// A template that can't be parsed or matched.
+    #[error("{uri_template:?} is not a template that can be served")]
+    Template {
+        /// It.
+        uri_template: String,
+        /// What is wrong, and where.
+        source: TemplateError,
+    },
+    /// No name.
+    #[error("{key:?} needs a name for people")]
+    NameMissing {
+        /// The URI or the template.
+        key: String,
+    },
+    /// A priority that is not from 0 to 1.
+    #[error("the priority of {key:?} is {priority}; it has to be from 0 to 1")]
+    Priority {
+        /// The URI or the template.
+        key: String,
+        /// The priority.
+        priority: f32,
+    },
+    /// A completer for a name that is no variable of the template.
+    #[error("{uri_template:?} has no variable {variable:?} to complete")]
+    Completer {
+        /// The template.
+        uri_template: String,
+        /// The name.
+        variable: String,
+    },
+    /// One URI or template twice in a call.
+    #[error("{key:?} is there twice")]
+    Duplicate {
+        /// The URI or the template.
+        key: String,
+    },
+}
+
+pub(super) struct Checked {
+    /// With the form of their URIs in which these are compared.
+    pub(super) resources: Vec<(String, Resource)>,
+    pub(super) templates: Vec<Template>,
+}
+
+impl Checked {
+    pub(super) fn keys(&self) -> Keys {
+        Keys {
+            resources: self.resources.iter().map(|(key, _)| key.clone()).collect(),
+            templates: self
+                .templates
+                .iter()
+                .map(|template| template.description.uri_template.clone())
+                .collect(),
+        }
+    }
+}
+
+pub(super) fn check(bundle: Bundle) -> Result<Checked, RegisterError> {
+    let checked = Checked {
+        resources: bundle.resources.into_iter().map(resource).collect::<Result<_, _>>()?,
+        templates: bundle.templates.into_iter().map(template).collect::<Result<_, _>>()?,
+    };
+    let keys = checked.keys();
+    distinct(&keys.resources)?;
+    distinct(&keys.templates)?;
+    Ok(checked)
+}
+
+fn resource(mut resource: Resource) -> Result<(String, Resource), RegisterError> {
+    let uri = resource.uri.clone();
+    let template =
+        UriTemplate::parse(&uri).map_err(|source| RegisterError::Uri { uri: uri.clone(), source })?;
+    if !template.variables().is_empty() {
+        return Err(RegisterError::NotDirect { uri });
+    }
+    resource.uri = template.expand(&Values::new()).expect("without variables no prefix meets a list");
+    let key = normal_uri(&resource.uri).filter(|key| has_scheme(key));
+    let key = key.ok_or_else(|| RegisterError::SchemeMissing { uri: uri.clone() })?;
+    details(&uri, &resource.details)?;
+    Ok((key, resource))
+}
+
+fn template(description: ResourceTemplate) -> Result<Template, RegisterError> {
+    let uri_template = &description.uri_template;
+    let refused = |source| RegisterError::Template { uri_template: uri_template.clone(), source };
+    let template = UriTemplate::parse(uri_template).map_err(refused)?;
+    let matcher = match description.lenient {
+        true => Matcher::lenient(&template),
+        false => Matcher::new(&template),
+    };
+    let matcher = matcher.map_err(refused)?;
+    let variables = template.variables();
+    if variables.is_empty() {
+        return Err(RegisterError::NoVariables { uri_template: uri_template.clone() });
+    }
+    if let Some((name, _)) =
+        description.completers.iter().find(|(name, _)| !variables.contains(&name.as_str()))
+    {
+        let (uri_template, variable) = (uri_template.clone(), name.clone());
+        return Err(RegisterError::Completer { uri_template, variable });
+    }
+    details(uri_template, &description.details)?;
+    Ok(Template { description, matcher })
+}
+
+fn details(key: &str, details: &Details) -> Result<(), RegisterError> {
+    if details.name.trim().is_empty() {
+        return Err(RegisterError::NameMissing { key: key.to_owned() });
+    }
+    match details.annotations.priority {
+        Some(priority) if !(0.0..=1.0).contains(&priority) => {
+            Err(RegisterError::Priority { key: key.to_owned(), priority })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn distinct(keys: &[String]) -> Result<(), RegisterError> {
+    let mut seen = HashSet::new();
+    match keys.iter().find(|key| !seen.insert(key.as_str())) {
+        Some(key) => Err(RegisterError::Duplicate { key: key.clone() }),
+        None => Ok(()),
+    }
+}

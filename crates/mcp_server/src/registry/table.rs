@@ -1,0 +1,98 @@
+//! Things by key, counted, in the order in which they came.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+
+#[derive(Debug)]
+pub(super) struct Table<E> {
+    places: HashMap<String, u64>,
+    entries: BTreeMap<u64, Counted<E>>,
+    /// The place of the next one; none is used twice, so a place stays a cursor whatever comes and goes.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Counted<E> {
+    entry: Arc<E>,
+    registrations: usize,
+}
+
+/// A stretch of a table.
+#[derive(Debug)]
+pub(crate) struct Page<E> {
+    pub(crate) entries: Vec<Arc<E>>,
+    /// The place of the last one, if there are more.
+    pub(crate) last: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Addition {
+    New,
+    /// The earlier one stays.
+    Known,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Removal {
+    Unknown,
+    /// There are further registrations.
+    Counted,
+    Gone,
+}
+
+impl<E> Default for Table<E> {
+    fn default() -> Self {
+        Self { places: HashMap::new(), entries: BTreeMap::new(), next: 0 }
+    }
+}
+
+impl<E> Table<E> {
+    pub(super) fn add(&mut self, key: String, entry: E) -> Addition {
+        if let Some(place) = self.places.get(&key) {
+            self.entries.entry(*place).and_modify(|counted| counted.registrations += 1);
+            return Addition::Known;
+        }
+        self.places.insert(key, self.next);
+        self.entries.insert(self.next, Counted { entry: Arc::new(entry), registrations: 1 });
+        self.next += 1;
+        Addition::New
+    }
+
+    pub(super) fn remove(&mut self, key: &str) -> Removal {
+        let Some(counted) = self.places.get(key).and_then(|place| self.entries.get_mut(place)) else {
+            return Removal::Unknown;
+        };
+        counted.registrations -= 1;
+        if counted.registrations > 0 {
+            return Removal::Counted;
+        }
+        let place = self.places.remove(key);
+        place.and_then(|place| self.entries.remove(&place));
+        Removal::Gone
+    }
+
+    pub(super) fn entry(&self, key: &str) -> Option<Arc<E>> {
+        let counted = self.places.get(key).and_then(|place| self.entries.get(place))?;
+        Some(Arc::clone(&counted.entry))
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Arc<E>> {
+        self.entries.values().map(|counted| &counted.entry)
+    }
+
+    pub(super) fn page(&self, after: Option<u64>, limit: usize) -> Page<E> {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut rest = self.entries.range((start, Bound::Unbounded));
+        let (places, entries): (Vec<u64>, Vec<Arc<E>>) =
+            rest.by_ref().take(limit).map(|(place, counted)| (*place, Arc::clone(&counted.entry))).unzip();
+        let last = rest.next().and(places.last().copied());
+        Page { entries, last }
+    }
+}
+
+impl Addition {
+    pub(super) fn known(self) -> bool {
+        self == Self::Known
+    }
+}

@@ -1,0 +1,177 @@
+use super::*;
+
+fn resource(uri: &str, text: &'static str) -> Resource {
+    Resource::new(uri, uri, move || text)
+}
+
+fn template(uri_template: &str, text: &'static str) -> ResourceTemplate {
+    ResourceTemplate::new(uri_template, uri_template, move |_: Parameters| text)
+}
+
+async fn text(registry: &Registry, uri: &str) -> Option<String> {
+    registry.read(uri).await.ok().map(|reading| reading.text().unwrap().to_owned())
+}
+
+fn listed(registry: &Registry) -> (usize, usize) {
+    (registry.resources(None, 100).entries.len(), registry.templates(None, 100).entries.len())
+}
+
+/// The events since the last look.
+fn events(receiver: &mut broadcast::Receiver<Event>) -> Vec<String> {
+    std::iter::from_fn(|| receiver.try_recv().ok()).map(|event| format!("{event:?}")).collect()
+}
+
+#[tokio::test]
+async fn first_registration_stays_until_all_are_taken_back() {
+    let registry = Registry::new();
+    let mut receiver = registry.events();
+    for (text, known) in [("first", false), ("second", true)] {
+        let registered = registry.register_resource(resource("x:a", text)).unwrap();
+        assert_eq!(registered.known == ["x:a"], known);
+        let registered = registry.register_template(template("t:{a}", text)).unwrap();
+        assert_eq!(registered.known == ["t:{a}"], known);
+        assert_eq!(registered.overlaps, [], "none with itself");
+    }
+    assert_eq!(events(&mut receiver), ["ListChanged", "ListChanged"], "the second ones change no list");
+    assert_eq!(listed(&registry), (1, 1));
+    for remaining in [1, 0] {
+        assert_eq!(text(&registry, "x:a").await.as_deref(), Some("first"));
+        assert_eq!(text(&registry, "t:1").await.as_deref(), Some("first"));
+        assert!(registry.unregister_resource("x:a") && registry.unregister_template("t:{a}"));
+        assert_eq!(events(&mut receiver).len(), if remaining == 0 { 2 } else { 0 });
+    }
+    assert_eq!((text(&registry, "x:a").await, text(&registry, "t:1").await), (None, None));
+    assert!(!registry.unregister_resource("x:a") && !registry.unregister_template("t:{a}"));
+    assert_eq!(events(&mut receiver).len(), 0);
+}
+
+#[test]
+fn server_is_registered_with_all_or_nothing() {
+    let good = || Bundle::new().resource(resource("x:a", "")).template(template("t:{a}", ""));
+    let bad = [
+        good().resource(
+            resource("x:b", "")
+                .annotations(crate::Annotations { priority: Some(1.5), ..crate::Annotations::default() }),
+        ),
+        good().resource(resource("X:%61", "")).resource(resource("x:%61", "")),
+        good().resource(resource("x:a", "")),
+        good().template(template("t:{a}", "")),
+        good().template(template("t:{", "")),
+        good().template(template("t:plain", "")),
+        good().template(template("u:{a}", "").complete("b", |_| Vec::new())),
+        good().resource(resource("x:{a}", "")),
+        good().resource(resource("no scheme", "")),
+        good().resource(resource("noscheme", "")),
+        good().resource(resource("", "")),
+    ];
+    let registry = Registry::new();
+    let mut receiver = registry.events();
+    for bundle in bad {
+        registry.register_server("s", bundle).unwrap_err();
+        assert_eq!(listed(&registry), (0, 0));
+    }
+    assert_eq!(events(&mut receiver).len(), 0);
+    assert!(!registry.unregister_server("s"));
+    registry.register_server("s", good()).unwrap();
+    assert_eq!((listed(&registry), events(&mut receiver).len()), ((1, 1), 1), "one call, one change");
+}
+
+#[test]
+fn errors_of_registration_say_what_to_do() {
+    let registry = Registry::new();
+    let message = |resource| registry.register_resource(resource).unwrap_err().to_string();
+    assert_eq!(message(resource("notes", "")), r#""notes" needs a scheme, as in "notes://""#);
+    assert_eq!(message(resource("x:{a}", "")), r#""x:{a}" has variables; register it as a template"#);
+    assert_eq!(message(Resource::new("x:a", "", || "")), r#""x:a" needs a name for people"#);
+    let twice = Bundle::new().resources([resource("x:a", ""), resource("x:a", "")]);
+    assert_eq!(registry.register_server("s", twice).unwrap_err().to_string(), r#""x:a" is there twice"#);
+}
+
+#[test]
+fn servers_of_one_process_are_taken_back_one_by_one() {
+    let registry = Registry::new();
+    let bundle = |own: &str| Bundle::new().resources([resource("x:shared", ""), resource(own, "")]);
+    registry.register_server("one", bundle("x:one")).unwrap();
+    registry.register_server("two", bundle("x:two")).unwrap();
+    registry.register_server("two", bundle("x:more")).unwrap();
+    assert_eq!(listed(&registry).0, 4);
+    assert!(registry.unregister_server("two"));
+    assert!(!registry.contains("x:more") && registry.contains("x:two"), "the latest first");
+    assert!(registry.unregister_server("one"));
+    assert!(registry.contains("x:shared") && !registry.contains("x:one"));
+    assert!(registry.unregister_server("two"));
+    assert_eq!(listed(&registry).0, 0);
+    assert!(!registry.unregister_server("two"));
+}
+
+#[tokio::test]
+async fn uri_beyond_ascii_is_listed_encoded_and_read_either_way() {
+    let registry = Registry::new();
+    registry.register_resource(resource("x:é/%2f", "found")).unwrap();
+    assert_eq!(registry.resources(None, 1).entries[0].uri, "x:%C3%A9/%2f");
+    for uri in ["x:é/%2f", "x:%c3%a9/%2F", "X:%C3%A9/%2F"] {
+        assert_eq!(text(&registry, uri).await.as_deref(), Some("found"), "{uri}");
+    }
+    assert!(registry.unregister_resource("x:é/%2F"));
+}
+
+#[tokio::test]
+async fn contents_over_the_limit_are_refused() {
+    let registry = Registry::with_limits(Limits { bytes: 100, ..Limits::default() });
+    registry.register_resource(Resource::new("x:100", "x", || "a".repeat(100))).unwrap();
+    registry
+        .register_resource(Resource::new("x:101", "x", || vec![Content::text("a"), Content::bytes([0; 100])]))
+        .unwrap();
+    registry.register_resource(Resource::new("x:100m", "x", || vec![0; 100_000_000])).unwrap();
+    assert!(registry.read("x:100").await.is_ok());
+    assert!(matches!(registry.read("x:101").await, Err(ReadError::TooLarge { size: 101, limit: 100 })));
+    assert!(matches!(registry.read("x:100m").await, Err(ReadError::TooLarge { .. })));
+}
+
+#[tokio::test]
+async fn handlers_that_take_too_long_are_left_behind() {
+    let registry = Registry::with_limits(Limits { time: Duration::from_millis(20), ..Limits::default() });
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    let blocked = std::sync::Mutex::new(blocked);
+    let block = move || blocked.lock().map(|blocked| blocked.recv().is_ok()).map_or("", |_| "");
+    registry.register_resource(Resource::new("x:blocks", "x", block)).unwrap();
+    registry.register_resource(Resource::new("x:waits", "x", std::future::pending::<String>)).unwrap();
+    registry.register_resource(resource("x:works", "works")).unwrap();
+    for uri in ["x:blocks", "x:waits"] {
+        assert!(matches!(registry.read(uri).await, Err(ReadError::TimedOut(_))), "{uri}");
+    }
+    assert_eq!(text(&registry, "x:works").await.as_deref(), Some("works"));
+    drop(release);
+}
+
+#[tokio::test]
+async fn read_that_is_given_up_ends_its_async_handler() {
+    let registry = Registry::new();
+    let (ended, end) = tokio::sync::oneshot::channel::<()>();
+    let ended = Arc::new(std::sync::Mutex::new(Some(ended)));
+    let wait = move || {
+        let ended = ended.lock().unwrap().take();
+        async move {
+            std::future::pending::<()>().await;
+            drop(ended);
+            ""
+        }
+    };
+    registry.register_resource(Resource::new("x:waits", "x", wait)).unwrap();
+    let read = tokio::time::timeout(Duration::from_millis(5), registry.read("x:waits"));
+    assert!(read.await.is_err());
+    assert!(end.await.is_err(), "the handler was dropped");
+}
+
+#[test]
+fn thousand_templates_are_registered_and_compared_quickly() {
+    let registry = Registry::new();
+    let start = std::time::Instant::now();
+    for number in 0..1000 {
+        let registered =
+            registry.register_template(template(&format!("x:{number}/{{a}}/{{+b}}"), "")).unwrap();
+        assert_eq!(registered.overlaps, []);
+    }
+    assert!(registry.contains("x:999/1/2/3"));
+    assert!(start.elapsed() < Duration::from_secs(5));
+}

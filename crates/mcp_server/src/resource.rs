@@ -1,0 +1,236 @@
+//! What a server offers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::call::Call;
+use crate::handler::HandlerCall;
+use crate::{Handler, Parameters};
+
+/// A resource with a URI of its own.
+///
+/// A registry keeps it until it is unregistered; without a [`mime_type`](Resource::mime_type), the list says none, and a read says `text/plain`
+/// for texts and `application/octet-stream` for bytes.
+///
+/// ```
+/// use mcp_server::{Annotations, Resource, Role};
+///
+/// Resource::new("org://notes.org", "notes.org", || std::fs::read_to_string("notes.org"))
+///     .title("Notes")
+///     .description("What to do, and when")
+///     .mime_type("text/org")
+///     .annotations(Annotations { audience: vec![Role::User], priority: Some(0.8), ..Annotations::default() });
+/// ```
+#[derive(Debug)]
+pub struct Resource {
+    pub(crate) uri: String,
+    pub(crate) size: Option<u64>,
+    pub(crate) details: Details,
+    pub(crate) handler: HandlerCall<()>,
+}
+
+/// Resources whose URIs a template makes (RFC 6570, see [`template`](crate::template)).
+///
+/// ```
+/// use mcp_server::{Parameters, Partial, ResourceTemplate};
+///
+/// let files = ["notes.org", "journal.org"];
+/// ResourceTemplate::new("org://{filename}/outline", "Outline", |parameters: Parameters| {
+///     Ok::<_, mcp_server::ReadError>(format!("* {}", parameters.text("filename")?))
+/// })
+/// .description("The headlines of a file")
+/// .mime_type("application/json")
+/// .complete("filename", move |partial: Partial| {
+///     files.iter().filter(|file| file.starts_with(&partial.value)).map(|file| file.to_string()).collect()
+/// });
+/// ```
+#[derive(Debug)]
+pub struct ResourceTemplate {
+    pub(crate) uri_template: String,
+    pub(crate) lenient: bool,
+    pub(crate) details: Details,
+    pub(crate) handler: HandlerCall<Parameters>,
+    pub(crate) completers: Vec<(String, Completer)>,
+}
+
+/// What a client is told about resources, beside where they are.
+#[derive(Debug, Default)]
+pub(crate) struct Details {
+    pub(crate) name: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) mime_type: Option<String>,
+    pub(crate) annotations: Annotations,
+    pub(crate) icons: Vec<Icon>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) cache_scope: CacheScope,
+}
+
+/// Whom a resource is for, and how much it matters (MCP "Annotations").
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Annotations {
+    /// Whom it is for; empty says nothing.
+    pub audience: Vec<Role>,
+    /// From 0, could be left out, to 1, is needed.
+    pub priority: Option<f32>,
+    /// When it changed last, ISO 8601, as `2026-07-28T12:00:00Z`.
+    pub last_modified: Option<String>,
+}
+
+/// Whom a resource is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// A picture that a client may show beside a resource.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Icon {
+    /// Its URL, `https:` or `data:`.
+    pub src: String,
+    /// Its MIME type.
+    pub mime_type: Option<String>,
+    /// Its sizes, as `48x48`, or `any`; empty says nothing.
+    pub sizes: Vec<String>,
+}
+
+/// Who may keep what was read, for [`ttl`](Resource::ttl).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CacheScope {
+    /// The client that asked, for the one who asked.
+    #[default]
+    Private,
+    /// Everyone.
+    Public,
+}
+
+/// What a person typed so far, for a variable of a template.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Partial {
+    /// The text so far; empty at the start.
+    pub value: String,
+    /// What the other variables have already, by name.
+    pub others: std::collections::BTreeMap<String, String>,
+}
+
+pub(crate) type Completer = Call<Partial, Vec<String>>;
+
+macro_rules! detail_setters {
+    ($type:ident) => {
+        impl $type {
+            /// Sets the name that a person sees instead of `name`.
+            #[must_use]
+            pub fn title(mut self, title: impl Into<String>) -> Self {
+                self.details.title = Some(title.into());
+                self
+            }
+
+            /// Sets what a model is told about it.
+            #[must_use]
+            pub fn description(mut self, description: impl Into<String>) -> Self {
+                self.details.description = Some(description.into());
+                self
+            }
+
+            /// Sets the MIME type, of all contents that have none of their own.
+            #[must_use]
+            pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+                self.details.mime_type = Some(mime_type.into());
+                self
+            }
+
+            /// Sets whom it is for, and how much it matters.
+            #[must_use]
+            pub fn annotations(mut self, annotations: Annotations) -> Self {
+                self.details.annotations = annotations;
+                self
+            }
+
+            /// Sets its pictures.
+            #[must_use]
+            pub fn icons(mut self, icons: impl IntoIterator<Item = Icon>) -> Self {
+                self.details.icons = icons.into_iter().collect();
+                self
+            }
+
+            /// Sets how long a client may keep what it read (MCP 2026-07-28, `ttlMs`); by default not at all.
+            #[must_use]
+            pub fn ttl(mut self, ttl: Duration) -> Self {
+                self.details.ttl = Some(ttl);
+                self
+            }
+
+            /// Sets who may keep what was read; by default the client alone.
+            #[must_use]
+            pub fn cache_scope(mut self, scope: CacheScope) -> Self {
+                self.details.cache_scope = scope;
+                self
+            }
+        }
+    };
+}
+
+detail_setters!(Resource);
+detail_setters!(ResourceTemplate);
+
+impl Resource {
+    /// Makes a resource of its URI, its name and what reads it; they are checked when it is registered.
+    pub fn new<Kind>(
+        uri: impl Into<String>,
+        name: impl Into<String>,
+        handler: impl Handler<(), Kind>,
+    ) -> Self {
+        let details = Details { name: name.into(), ..Details::default() };
+        Self { uri: uri.into(), size: None, details, handler: handler.into_call() }
+    }
+
+    /// Sets the size of what a read gives, in bytes before any encoding.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> Self {
+        self.size = Some(bytes);
+        self
+    }
+}
+
+impl ResourceTemplate {
+    /// Makes a template of its text, its name and what reads its resources; they are checked when it is registered.
+    pub fn new<Kind>(
+        uri_template: impl Into<String>,
+        name: impl Into<String>,
+        handler: impl Handler<Parameters, Kind>,
+    ) -> Self {
+        Self {
+            uri_template: uri_template.into(),
+            lenient: false,
+            details: Details { name: name.into(), ..Details::default() },
+            handler: handler.into_call(),
+            completers: Vec::new(),
+        }
+    }
+
+    /// Lets simple variables hold `/` and `#` (see [`Matcher::lenient`](crate::template::Matcher::lenient)).
+    #[must_use]
+    pub fn lenient(mut self) -> Self {
+        self.lenient = true;
+        self
+    }
+
+    /// Sets what offers values of a variable while a person types (`completion/complete`). It may block. A client
+    /// gets the first hundred.
+    #[must_use]
+    pub fn complete(
+        mut self,
+        variable: impl Into<String>,
+        completer: impl Fn(Partial) -> Vec<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.completers.push((variable.into(), Call::Blocking(Arc::new(completer))));
+        self
+    }
+
+    pub(crate) fn completer(&self, variable: &str) -> Option<&Completer> {
+        self.completers.iter().find(|(name, _)| name == variable).map(|(_, completer)| completer)
+    }
+}

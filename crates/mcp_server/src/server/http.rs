@@ -1,0 +1,240 @@
+//! Many clients, over Streamable HTTP.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use hyper::http::HeaderMap;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rmcp::ServerHandler;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::{NoHandler, ServeError, Server, Session};
+
+/// Where clients send their requests.
+const PATH: &str = "/mcp";
+
+/// How many connections there may be at once; further ones wait.
+const MAX_CONNECTIONS: usize = 1024;
+
+/// How long a client may take for the head of a request.
+const HEAD_TIME: Duration = Duration::from_secs(30);
+
+/// The pause after a connection that could not be taken, as when there are no file descriptors left.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The origins that a page of this machine has.
+const LOOPBACK_ORIGINS: [&str; 6] = [
+    "http://localhost:*",
+    "http://127.0.0.1:*",
+    "http://[::1]:*",
+    "https://localhost:*",
+    "https://127.0.0.1:*",
+    "https://[::1]:*",
+];
+
+/// A server for Streamable HTTP, at the path `/mcp`.
+///
+/// By default only this machine is served: a request whose `Host` or `Origin` names another one is refused with 403,
+/// as a web page elsewhere may try (DNS rebinding). To serve others, set the names under which they reach the server
+/// and a token, and put TLS in front.
+///
+/// ```no_run
+/// use mcp_server::{Http, Registry, Server};
+///
+/// # async fn serve() -> Result<(), mcp_server::ServeError> {
+/// let server = Server::new("notes", "1.0.0", Registry::new());
+/// let bound = Http::new(server).token("a secret").bind(([127, 0, 0, 1], 0).into()).await?;
+/// println!("http://{}/mcp", bound.address());
+/// bound.serve().await
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Http<H = NoHandler> {
+    server: Server<H>,
+    config: StreamableHttpServerConfig,
+    token: Option<Token>,
+    named_hosts: bool,
+}
+
+/// A server that listens; requests wait until [`BoundHttp::serve`].
+pub struct BoundHttp<H: ServerHandler = NoHandler> {
+    listener: TcpListener,
+    address: SocketAddr,
+    endpoint: Arc<Endpoint<H>>,
+}
+
+/// The secret that clients send.
+struct Token(String);
+
+struct Endpoint<H: ServerHandler> {
+    service: StreamableHttpService<Session<H>, LocalSessionManager>,
+    token: Option<Token>,
+}
+
+impl<H: ServerHandler> Server<H> {
+    /// Serves clients of this machine over HTTP, with `Host` and `Origin` checked; [`Http`] has more to choose.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Bind`], and [`ServeError::Exposed`] for an address that is not a loopback one.
+    pub async fn serve_http(self, address: SocketAddr) -> Result<(), ServeError> {
+        Http::new(self).bind(address).await?.serve().await
+    }
+}
+
+impl<H: ServerHandler> Http<H> {
+    /// Makes one that serves this machine.
+    pub fn new(server: Server<H>) -> Self {
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_origins(LOOPBACK_ORIGINS)
+            .enforce_origin_validation();
+        Self { server, config, token: None, named_hosts: false }
+    }
+
+    /// Refuses requests without `Authorization: Bearer` and this token, with 401.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(Token(token.into()));
+        self
+    }
+
+    /// Sets the names under which clients reach the server, with or without a port, instead of those of the loopback.
+    #[must_use]
+    pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.config = self.config.with_allowed_hosts(hosts);
+        self.named_hosts = !self.config.allowed_hosts.is_empty();
+        self
+    }
+
+    /// Sets the origins of web pages that may use the server, as `https://app.example:443` or `http://localhost:*`,
+    /// instead of those of the loopback. Requests without an `Origin` come from no page and are served.
+    #[must_use]
+    pub fn allowed_origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.config = self.config.with_allowed_origins(origins);
+        self
+    }
+
+    /// Listens to an address; port 0 takes one that is free.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError::Bind`], and [`ServeError::Exposed`] for an address that is not a loopback one without a token and
+    /// [`Http::allowed_hosts`].
+    pub async fn bind(self, address: SocketAddr) -> Result<BoundHttp<H>, ServeError> {
+        let guarded = self.named_hosts && self.token.is_some();
+        if !address.ip().is_loopback() && !guarded {
+            return Err(ServeError::Exposed { address });
+        }
+        let bind = |source| ServeError::Bind { address, source };
+        let listener = TcpListener::bind(address).await.map_err(bind)?;
+        let address = listener.local_addr().map_err(bind)?;
+        let server = Arc::new(self.server);
+        let service = StreamableHttpService::new(move || Ok(server.session()), Arc::default(), self.config);
+        Ok(BoundHttp { listener, address, endpoint: Arc::new(Endpoint { service, token: self.token }) })
+    }
+}
+
+impl<H: ServerHandler> BoundHttp<H> {
+    /// Gives the address, with the port that was free.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until it is dropped, which ends all connections.
+    ///
+    /// # Errors
+    ///
+    /// None so far: a connection that fails ends alone, and one that can't be taken is tried again.
+    pub async fn serve(self) -> Result<(), ServeError> {
+        let _sessions = self.endpoint.service.config.cancellation_token.clone().drop_guard();
+        let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let mut connections = JoinSet::new();
+        loop {
+            while connections.try_join_next().is_some() {}
+            let place = Arc::clone(&room).acquire_owned().await.expect("nobody closes it");
+            match self.listener.accept().await {
+                Ok((stream, _)) => {
+                    let connection = connect(stream, Arc::clone(&self.endpoint));
+                    connections.spawn(async move {
+                        connection.await;
+                        drop(place);
+                    });
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    }
+}
+
+/// Serves one connection; what is wrong with it is the client's affair.
+async fn connect<H: ServerHandler>(stream: TcpStream, endpoint: Arc<Endpoint<H>>) {
+    // Answers are small and waited for.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        let endpoint = Arc::clone(&endpoint);
+        async move { Ok::<_, Infallible>(endpoint.answer(request).await) }
+    });
+    let mut server = http1::Builder::new();
+    server.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME);
+    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+}
+
+impl<H: ServerHandler> Endpoint<H> {
+    async fn answer(&self, request: Request<Incoming>) -> Response<BoxBody<Bytes, Infallible>> {
+        if request.uri().path() != PATH {
+            return refusal(StatusCode::NOT_FOUND, "Not found; the server is at /mcp.");
+        }
+        if self.token.as_ref().is_some_and(|token| !token.is_in(request.headers())) {
+            let mut response = refusal(StatusCode::UNAUTHORIZED, "A bearer token is needed.");
+            response.headers_mut().insert(WWW_AUTHENTICATE, "Bearer".parse().expect("visible ASCII"));
+            return response;
+        }
+        self.service.handle(request).await
+    }
+}
+
+fn refusal(status: StatusCode, text: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
+    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, "text/plain".parse().expect("visible ASCII"));
+    response
+}
+
+impl Token {
+    fn is_in(&self, headers: &HeaderMap) -> bool {
+        let sent = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
+        let sent = sent.and_then(|value| value.split_first_chunk::<7>());
+        sent.is_some_and(|(scheme, token)| scheme.eq_ignore_ascii_case(b"bearer ") && self.is(token))
+    }
+
+    /// Takes as long for a token that is nearly right as for any other of its length.
+    fn is(&self, sent: &[u8]) -> bool {
+        let differences = self.0.bytes().zip(sent).fold(0, |all, (own, sent)| all | (own ^ sent));
+        self.0.len() == sent.len() && differences == 0
+    }
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Token")
+    }
+}
+
+impl<H: ServerHandler> std::fmt::Debug for BoundHttp<H> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("BoundHttp").field("address", &self.address).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,422 @@
+//! One client, served.
+#![expect(deprecated, reason = "clients until 2025-11-25 set the level of logs")]
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
+    CompleteRequestParams, CompleteResult, CompletionInfo, CustomNotification, CustomRequest, CustomResult,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+    GetTaskParams, GetTaskResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
+    ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Reference, ResourceTemplateReference, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    UpdateTaskParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
+use rmcp::{Peer, ServerHandler};
+use tokio::sync::broadcast::Receiver;
+use tokio::task::JoinSet;
+
+use super::changes::{MAX_SUBSCRIPTIONS, Subscriptions, forward, listen};
+use super::{MethodMetrics, NoHandler, Server, wire};
+use crate::Partial;
+use crate::call::catch_panic;
+use crate::registry::Event;
+
+/// What serves one client: a handler of rmcp, for any of its transports. Made by [`Server::session`].
+#[derive(Debug)]
+pub struct Session<H = NoHandler> {
+    server: Arc<Server<H>>,
+    subscriptions: Subscriptions,
+    /// What tells the client of changes, once it is connected. It ends with the session.
+    forwarding: Mutex<JoinSet<()>>,
+    /// What happens since before the client could see anything, for `forwarding`.
+    events: Mutex<Option<Receiver<Event>>>,
+    /// What happens since before a `subscriptions/listen` was acknowledged, for each that is about to start.
+    listeners: Mutex<VecDeque<Receiver<Event>>>,
+}
+
+impl<H: ServerHandler> Session<H> {
+    pub(super) fn new(server: Arc<Server<H>>) -> Self {
+        let events = Mutex::new(Some(server.registry.events()));
+        Self {
+            server,
+            subscriptions: Subscriptions::default(),
+            forwarding: Mutex::default(),
+            events,
+            listeners: Mutex::default(),
+        }
+    }
+
+    /// Gives the numbers of all methods that were called; none without [`Server::with_metrics`]. All sessions of a
+    /// server share them.
+    pub fn metrics(&self) -> BTreeMap<&'static str, MethodMetrics> {
+        self.server.metrics()
+    }
+
+    fn handler(&self) -> &H {
+        &self.server.handler
+    }
+
+    /// Runs what answers a request: a panic is an error, and the call counts.
+    async fn answered<T>(
+        &self,
+        method: &'static str,
+        work: impl Future<Output = Result<T, ErrorData>>,
+    ) -> Result<T, ErrorData> {
+        let work = async { catch_panic(work).await.unwrap_or_else(|_| Err(panicked())) };
+        match &self.server.metrics {
+            Some(metrics) => metrics.measure(method, work).await,
+            None => work.await,
+        }
+    }
+
+    /// Tells the client of changes from now on, if that is not so already.
+    fn start_forwarding(&self, peer: Peer<RoleServer>) {
+        if let Some(events) = locked(&self.events).take() {
+            locked(&self.forwarding).spawn(forward(events, peer, self.subscriptions.clone()));
+        }
+    }
+
+    async fn read(&self, uri: &str, modern: bool) -> Result<ReadResourceResponse, ErrorData> {
+        let reading = self.server.registry.read(uri).await.map_err(|error| wire::read_error(&error, uri))?;
+        let contents = reading.contents.0.into_iter().map(|content| wire::contents(content, uri)).collect();
+        let mut result = ReadResourceResult::new(contents);
+        if let (Some(ttl), true) = (reading.ttl, modern) {
+            result.ttl_ms = Some(wire::milliseconds(ttl));
+            result.cache_scope = Some(wire::cache_scope(reading.cache_scope));
+        }
+        Ok(result.into())
+    }
+
+    async fn complete_variable(
+        &self,
+        reference: ResourceTemplateReference,
+        request: CompleteRequestParams,
+    ) -> Result<CompleteResult, ErrorData> {
+        let others = request.context.and_then(|context| context.arguments).unwrap_or_default();
+        let partial = Partial { value: request.argument.value, others: others.into_iter().collect() };
+        let values = self.server.registry.complete(&reference.uri, &request.argument.name, partial).await;
+        let mut values = values.map_err(|error| wire::complete_error(&error))?;
+        let total = values.len();
+        values.truncate(CompletionInfo::MAX_VALUES);
+        let mut completion = CompletionInfo::default();
+        completion.has_more = Some(values.len() < total);
+        completion.total = u32::try_from(total).ok();
+        completion.values = values;
+        Ok(CompleteResult::new(completion))
+    }
+
+    fn list_ttl_ms(&self, context: &RequestContext<RoleServer>) -> Option<u64> {
+        self.server.list_ttl.filter(|_| is_modern(context)).map(wire::milliseconds)
+    }
+}
+
+impl<H: ServerHandler> Server<H> {
+    /// Gives the numbers of all methods that were called; none without [`Server::with_metrics`].
+    pub fn metrics(&self) -> BTreeMap<&'static str, MethodMetrics> {
+        self.metrics.as_ref().map(|metrics| metrics.methods()).unwrap_or_default()
+    }
+}
+
+fn panicked() -> ErrorData {
+    ErrorData::internal_error("what answers the request panicked; the server's log says why", None)
+}
+
+/// Locks; what panicked meanwhile left nothing half done.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the client speaks a revision without `initialize`, from 2026-07-28.
+fn is_modern(context: &RequestContext<RoleServer>) -> bool {
+    context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
+fn place(request: Option<PaginatedRequestParams>) -> Result<Option<u64>, ErrorData> {
+    request.and_then(|request| request.cursor).map(|cursor| wire::place(&cursor)).transpose()
+}
+
+/// Runs until the client cancels the request, which then gets no answer.
+async fn unless_cancelled<T>(
+    context: RequestContext<RoleServer>,
+    work: impl Future<Output = Result<T, ErrorData>>,
+) -> Result<T, ErrorData> {
+    tokio::select! {
+        result = work => result,
+        () = context.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
+    }
+}
+
+impl<H: ServerHandler> ServerHandler for Session<H> {
+    fn get_info(&self) -> ServerConfig {
+        self.server.config()
+    }
+
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        self.handler().supported_protocol_versions()
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.start_forwarding(context.peer.clone());
+        self.handler().on_initialized(context).await;
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        self.answered("resources/list", async {
+            let page = self.server.registry.resources(place(request)?, self.server.page_size);
+            let resources = page.entries.iter().map(|resource| wire::resource(resource)).collect();
+            let mut result = ListResourcesResult::with_all_items(resources);
+            result.next_cursor = page.last.map(wire::cursor);
+            result.ttl_ms = self.list_ttl_ms(&context);
+            Ok(result)
+        })
+        .await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.answered("resources/templates/list", async {
+            let page = self.server.registry.templates(place(request)?, self.server.page_size);
+            let templates = page.entries.iter().map(|template| wire::template(template)).collect();
+            let mut result = ListResourceTemplatesResult::with_all_items(templates);
+            result.next_cursor = page.last.map(wire::cursor);
+            result.ttl_ms = self.list_ttl_ms(&context);
+            Ok(result)
+        })
+        .await
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let modern = is_modern(&context);
+        let read = self.read(&request.uri, modern);
+        self.answered("resources/read", unless_cancelled(context, read)).await
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        self.answered("completion/complete", async {
+            match request.r#ref.clone() {
+                Reference::Resource(reference) => {
+                    unless_cancelled(context, self.complete_variable(reference, request)).await
+                }
+                _ => self.handler().complete(request, context).await,
+            }
+        })
+        .await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.answered("resources/subscribe", async {
+            if !self.server.registry.contains(&request.uri) {
+                return Err(wire::not_found(&request.uri));
+            }
+            self.start_forwarding(context.peer);
+            match self.subscriptions.add(&request.uri) {
+                true => Ok(()),
+                false => Err(ErrorData::invalid_params(
+                    format!(
+                        "a client may subscribe to {MAX_SUBSCRIPTIONS} resources; unsubscribe from some first"
+                    ),
+                    None,
+                )),
+            }
+        })
+        .await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.answered("resources/unsubscribe", async {
+            self.subscriptions.remove(&request.uri);
+            Ok(())
+        })
+        .await
+    }
+
+    /// A stream is either about resources, which the registry serves, or about what the handler offers.
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let is_known = |uri: &&String| self.server.registry.contains(uri);
+        let uris: Option<Vec<String>> = requested
+            .resource_subscriptions
+            .as_ref()
+            .map(|uris| uris.iter().take(MAX_SUBSCRIPTIONS).filter(is_known).cloned().collect());
+        if requested.resources_list_changed != Some(true) && uris.is_none() {
+            let nothing = SubscriptionFilter::new();
+            return Some(self.handler().accepted_subscription_filter(requested).unwrap_or(nothing));
+        }
+        locked(&self.listeners).push_back(self.server.registry.events());
+        let mut accepted = SubscriptionFilter::new();
+        accepted.resources_list_changed = requested.resources_list_changed;
+        accepted.resource_subscriptions = uris;
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let requested = context.requested();
+        if requested.resources_list_changed != Some(true) && requested.resource_subscriptions.is_none() {
+            return self.handler().listen(context).await;
+        }
+        let events = locked(&self.listeners).pop_front().unwrap_or_else(|| self.server.registry.events());
+        tokio::select! {
+            () = listen(events, &context) => (),
+            () = context.cancelled() => (),
+        }
+        Ok(())
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.answered("logging/setLevel", self.handler().set_level(request, context)).await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        self.answered("prompts/get", self.handler().get_prompt(request, context)).await
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        self.answered("prompts/list", self.handler().list_prompts(request, context)).await
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.answered("tools/call", self.handler().call_tool(request, context)).await
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        self.answered("tools/list", self.handler().list_tools(request, context)).await
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.handler().get_tool(name)
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        self.handler().on_custom_request(request, context).await
+    }
+
+    async fn on_cancelled(
+        &self,
+        notification: CancelledNotificationParam,
+        context: NotificationContext<RoleServer>,
+    ) {
+        self.handler().on_cancelled(notification, context).await;
+    }
+
+    async fn on_progress(
+        &self,
+        notification: ProgressNotificationParam,
+        context: NotificationContext<RoleServer>,
+    ) {
+        self.handler().on_progress(notification, context).await;
+    }
+
+    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+        self.handler().on_roots_list_changed(context).await;
+    }
+
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        context: NotificationContext<RoleServer>,
+    ) {
+        self.handler().on_custom_notification(notification, context).await;
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.answered("tasks/get", self.handler().get_task(request, context)).await
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.answered("tasks/update", self.handler().update_task(request, context)).await
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.answered("tasks/cancel", self.handler().cancel_task(request, context)).await
+    }
+
+    async fn list_skills(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListSkillsResult, ErrorData> {
+        self.answered("skills/list", self.handler().list_skills(request, context)).await
+    }
+
+    async fn get_skill(
+        &self,
+        request: GetSkillRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetSkillResult, ErrorData> {
+        self.answered("skills/get", self.handler().get_skill(request, context)).await
+    }
+
+    async fn read_resource_directory(
+        &self,
+        request: ReadResourceDirectoryRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceDirectoryResult, ErrorData> {
+        self.answered("resources/directory/read", self.handler().read_resource_directory(request, context))
+            .await
+    }
+}

@@ -1,0 +1,147 @@
+//! Handlers that misbehave, handlers of rmcp, and what is counted.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_server::rmcp::ServerHandler;
+use mcp_server::rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ServerCapabilities,
+    ServerConfig,
+};
+use mcp_server::rmcp::service::{RequestContext, RoleServer};
+use mcp_server::{Limits, Registry, Resource, Server};
+use serde_json::json;
+use support::{Client, ERAS, Era};
+
+const LATEST: Era = Era::Legacy("2025-11-25");
+
+#[tokio::test]
+async fn server_outlives_handlers_that_panic_block_and_flood() {
+    let registry = Registry::with_limits(Limits { time: Duration::from_millis(50), ..Limits::default() });
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    let blocked = Arc::new(Mutex::new(blocked));
+    let block = move || blocked.lock().is_ok_and(|blocked| blocked.recv().is_ok()).to_string();
+    let hostile = [
+        Resource::new("h:panic", "panic", || -> String { panic!("boo") }),
+        Resource::new("h:block", "block", block),
+        Resource::new("h:wait", "wait", std::future::pending::<String>),
+        Resource::new("h:flood", "flood", || "x".repeat(100_000_000)),
+    ];
+    hostile.into_iter().for_each(|resource| _ = registry.register_resource(resource).unwrap());
+    registry.register_resource(Resource::new("h:works", "works", || "works")).unwrap();
+    for era in ERAS {
+        let mut client = Client::of(Server::new("test", "1", registry.clone()), era).await;
+        let mut sent = Vec::new();
+        for uri in ["h:panic", "h:block", "h:wait", "h:flood"] {
+            sent.push(client.send("resources/read", json!({ "uri": uri })).await);
+        }
+        let result = client.result("resources/list", json!({})).await;
+        assert_eq!(result["resources"].as_array().unwrap().len(), 5, "{era:?}");
+        for uri in ["h:panic", "h:block", "h:wait", "h:flood"] {
+            assert_eq!(
+                client.error("resources/read", json!({ "uri": uri })).await.0,
+                -32603,
+                "{era:?} {uri}"
+            );
+        }
+        let result = client.result("resources/read", json!({ "uri": "h:works" })).await;
+        assert_eq!(result["contents"][0]["text"], "works", "{era:?}");
+    }
+    drop(release);
+}
+
+#[tokio::test]
+async fn cancelled_read_gets_no_answer_and_ends_its_handler() {
+    let registry = Registry::new();
+    let (started, ended) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    let (start, end) = (Arc::clone(&started), Arc::clone(&ended));
+    let wait = move || {
+        let (start, end) = (Arc::clone(&start), Ended(Arc::clone(&end)));
+        async move {
+            start.notify_one();
+            std::future::pending::<()>().await;
+            drop(end);
+            ""
+        }
+    };
+    registry.register_resource(Resource::new("x:wait", "wait", wait)).unwrap();
+    let mut client = Client::of(Server::new("test", "1", registry), LATEST).await;
+    let id = client.send("resources/read", json!({ "uri": "x:wait" })).await;
+    started.notified().await;
+    client.notify("notifications/cancelled", json!({ "requestId": id })).await;
+    tokio::time::timeout(support::PATIENCE, ended.notified()).await.expect("the handler ends");
+    let next = client.send("ping", json!({})).await;
+    assert_eq!(client.read().await["id"], next);
+}
+
+/// Tells that it is gone.
+struct Ended(Arc<tokio::sync::Notify>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+struct Greeter;
+
+impl ServerHandler for Greeter {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build()).with_instructions("Greet.")
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        assert_ne!(request.name, "panic");
+        Ok(CallToolResult::success(vec![ContentBlock::text(format!("called {}", request.name))]).into())
+    }
+}
+
+#[tokio::test]
+async fn tools_of_a_handler_pass_through_beside_the_resources() {
+    let registry = Registry::new();
+    registry.register_resource(Resource::new("x:a", "a", || "text")).unwrap();
+    for era in ERAS {
+        let server = Server::new("test", "1", registry.clone()).with_handler(Greeter);
+        let mut client = Client::of(server, era).await;
+        let called = client.result("tools/call", json!({ "name": "greet", "arguments": {} })).await;
+        assert_eq!(called["content"][0]["text"], "called greet", "{era:?}");
+        let read = client.result("resources/read", json!({ "uri": "x:a" })).await;
+        assert_eq!(read["contents"][0]["text"], "text", "{era:?}");
+        let panicking = json!({ "name": "panic", "arguments": {} });
+        assert_eq!(client.error("tools/call", panicking).await.0, -32603, "{era:?}");
+        if era == Era::Modern {
+            let discovered = client.result("server/discover", json!({})).await;
+            let capabilities = json!({ "completions": {}, "resources": { "listChanged": true, "subscribe": true }, "tools": {} });
+            assert_eq!(discovered["capabilities"], capabilities);
+            assert_eq!(discovered["instructions"], "Greet.");
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_are_counted_when_asked() {
+    let registry = Registry::new();
+    registry.register_resource(Resource::new("x:a", "a", || "text")).unwrap();
+    let (plain, counting) = (
+        Arc::new(Server::new("t", "1", registry.clone())),
+        Arc::new(Server::new("t", "1", registry).with_metrics()),
+    );
+    for server in [&plain, &counting] {
+        let mut client = Client::share(server, LATEST).await;
+        client.result("resources/read", json!({ "uri": "x:a" })).await;
+        client.error("resources/read", json!({ "uri": "x:b" })).await;
+        client.result("resources/list", json!({})).await;
+    }
+    assert!(plain.metrics().is_empty());
+    let metrics = counting.metrics();
+    assert_eq!(metrics.keys().copied().collect::<Vec<_>>(), ["resources/list", "resources/read"]);
+    let read = metrics["resources/read"];
+    assert_eq!((read.calls, read.errors), (2, 1));
+    assert!(read.time > Duration::ZERO);
+}

@@ -1,0 +1,334 @@
+//! Streamable HTTP, on the loopback, byte by byte.
+#![cfg(feature = "http")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::net::SocketAddr;
+use std::process::Stdio;
+
+use mcp_server::{Http, Registry, Resource, ServeError, Server};
+use serde_json::{Value, json};
+use support::{PATIENCE, example, initialize, meta};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::Command;
+
+/// An answer, with its body as it came.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    /// The message: the body, or the last event of a stream.
+    fn message(&self) -> Value {
+        let event = self.body.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
+        let text = event.unwrap_or(&self.body);
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {} {}", self.head, self.body))
+    }
+}
+
+/// A request's head and body.
+fn request(method: &str, headers: &[(&str, &str)], body: &Value) -> String {
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let mut head = format!("{method} /mcp HTTP/1.1\r\nContent-Length: {}\r\n", body.len());
+    let defaults = [
+        ("Host", "localhost"),
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+    ];
+    for (name, value) in
+        defaults.iter().filter(|(name, _)| headers.iter().all(|(other, _)| other != name)).chain(headers)
+    {
+        head += &format!("{name}: {value}\r\n");
+    }
+    head + "\r\n" + &body
+}
+
+async fn post(address: SocketAddr, headers: &[(&str, &str)], body: &Value) -> Answer {
+    let headers: Vec<_> = headers.iter().copied().chain([("Connection", "close")]).collect();
+    exchange(address, &request("POST", &headers, body)).await
+}
+
+async fn exchange(address: SocketAddr, request: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("no answer").unwrap();
+    let answer = String::from_utf8(bytes).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let answer = Answer { status, head: head.to_owned(), body: body.to_owned() };
+    match answer.header("transfer-encoding") {
+        Some("chunked") => Answer { body: joined(body), ..answer },
+        _ => answer,
+    }
+}
+
+fn joined(mut chunks: &str) -> String {
+    let mut body = String::new();
+    while let Some((size, rest)) = chunks.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).unwrap();
+        body += &rest[..size];
+        chunks = rest[size..].trim_start_matches("\r\n");
+    }
+    body
+}
+
+fn call(method: &str, params: Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+}
+
+/// A request of 2026-07-28, with the headers that it needs.
+async fn modern(address: SocketAddr, method: &str, mut params: Value) -> Answer {
+    params["_meta"] = meta();
+    let name = params["uri"].as_str().unwrap_or_default().to_owned();
+    let mut headers = vec![("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];
+    headers.extend((!name.is_empty()).then_some(("Mcp-Name", name.as_str())));
+    post(address, &headers, &call(method, params)).await
+}
+
+fn registry() -> Registry {
+    let registry = Registry::new();
+    registry.register_resource(Resource::new("x:a", "a", || "text")).unwrap();
+    registry
+}
+
+fn http(registry: &Registry) -> Http {
+    Http::new(Server::new("test", "1", registry.clone()))
+}
+
+async fn start(http: Http) -> SocketAddr {
+    let bound = http.bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let address = bound.address();
+    tokio::spawn(bound.serve());
+    address
+}
+
+#[tokio::test]
+async fn client_with_a_session_lists_reads_and_ends_it() {
+    let address = start(http(&registry())).await;
+    for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+        let initialized = post(address, &[], &call("initialize", initialize(version))).await;
+        assert_eq!(initialized.message()["result"]["protocolVersion"], version);
+        let session = initialized.header("mcp-session-id").unwrap();
+        let headers = [("Mcp-Session-Id", session), ("MCP-Protocol-Version", version)];
+        let notice = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(post(address, &headers, &notice).await.status, 202);
+        let listed = post(address, &headers, &call("resources/list", json!({}))).await;
+        assert_eq!(listed.message()["result"], json!({ "resources": [{ "uri": "x:a", "name": "a" }] }));
+        let read = post(address, &headers, &call("resources/read", json!({ "uri": "x:a" }))).await;
+        assert_eq!(read.message()["result"]["contents"][0]["text"], "text");
+        let none = post(address, &headers, &call("resources/read", json!({ "uri": "x:b" }))).await;
+        assert_eq!(none.message()["error"]["code"], -32602);
+        let closing: Vec<_> = headers.into_iter().chain([("Connection", "close")]).collect();
+        let ended = exchange(address, &request("DELETE", &closing, &Value::Null)).await;
+        assert!((200..300).contains(&ended.status), "{}", ended.status);
+        assert_eq!(post(address, &headers, &call("resources/list", json!({}))).await.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn client_without_a_session_discovers_lists_and_reads() {
+    let address = start(http(&registry())).await;
+    let discovered = modern(address, "server/discover", json!({})).await.message();
+    assert_eq!(
+        discovered["result"]["capabilities"]["resources"],
+        json!({ "listChanged": true, "subscribe": true })
+    );
+    let listed = modern(address, "resources/list", json!({})).await.message();
+    assert_eq!(listed["result"]["resources"], json!([{ "uri": "x:a", "name": "a" }]));
+    assert_eq!(listed["result"]["resultType"], "complete");
+    let read = modern(address, "resources/read", json!({ "uri": "x:a" })).await;
+    assert_eq!((read.status, read.header("mcp-session-id")), (200, None));
+    assert_eq!(read.message()["result"]["contents"][0]["text"], "text");
+    let none = modern(address, "resources/read", json!({ "uri": "x:b" })).await.message();
+    assert_eq!((&none["error"]["code"], &none["error"]["data"]["uri"]), (&json!(-32602), &json!("x:b")));
+}
+
+/// Reads the events of a stream until one has this method.
+async fn event(stream: &mut BufReader<TcpStream>, method: &str) -> Value {
+    let read = async {
+        loop {
+            let mut line = String::new();
+            assert!(stream.read_line(&mut line).await.unwrap() > 0, "the stream ended");
+            let Some(data) = line.trim().strip_prefix("data: ") else { continue };
+            let message: Value = serde_json::from_str(data).unwrap();
+            if message["method"] == method {
+                return message;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, read).await.expect(method)
+}
+
+#[tokio::test]
+async fn session_hears_of_changes_on_its_stream() {
+    let registry = registry();
+    let address = start(http(&registry)).await;
+    let initialized = post(address, &[], &call("initialize", initialize("2025-11-25"))).await;
+    let session = initialized.header("mcp-session-id").unwrap();
+    let headers = [("Mcp-Session-Id", session), ("MCP-Protocol-Version", "2025-11-25")];
+    post(address, &headers, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    let stream = TcpStream::connect(address).await.unwrap();
+    let mut stream = BufReader::new(stream);
+    stream.write_all(request("GET", &headers, &Value::Null).as_bytes()).await.unwrap();
+    let subscribed = post(address, &headers, &call("resources/subscribe", json!({ "uri": "x:a" }))).await;
+    assert_eq!(subscribed.message()["result"], json!({}));
+    registry.notify_updated("x:a");
+    assert_eq!(event(&mut stream, "notifications/resources/updated").await["params"]["uri"], "x:a");
+    registry.unregister_resource("x:a");
+    event(&mut stream, "notifications/resources/list_changed").await;
+}
+
+#[tokio::test]
+async fn listener_hears_of_changes_in_its_answer() {
+    let registry = registry();
+    let address = start(http(&registry)).await;
+    let mut params =
+        json!({ "notifications": { "resourceSubscriptions": ["x:a"], "resourcesListChanged": true } });
+    params["_meta"] = meta();
+    let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", "subscriptions/listen")];
+    let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
+    let body = call("subscriptions/listen", params);
+    stream.write_all(request("POST", &headers, &body).as_bytes()).await.unwrap();
+    event(&mut stream, "notifications/subscriptions/acknowledged").await;
+    registry.notify_updated("x:a");
+    assert_eq!(event(&mut stream, "notifications/resources/updated").await["params"]["uri"], "x:a");
+    registry.unregister_resource("x:a");
+    event(&mut stream, "notifications/resources/list_changed").await;
+}
+
+#[tokio::test]
+async fn requests_in_the_name_of_another_host_or_page_are_refused() {
+    let address = start(http(&registry())).await;
+    let body = call("initialize", initialize("2025-11-25"));
+    let own = format!("http://127.0.0.1:{}", address.port());
+    let table = [
+        ("Host", "evil.example", 403),
+        ("Host", "evil.example:80", 403),
+        ("Host", "localhost.evil.example", 403),
+        ("Host", "127.0.0.1.evil.example", 403),
+        ("Host", "0.0.0.0", 403),
+        ("Host", "localhost", 200),
+        ("Host", "localhost:9999", 200),
+        ("Host", "[::1]:80", 200),
+        ("Origin", "http://evil.example", 403),
+        ("Origin", "https://localhost.evil.example", 403),
+        ("Origin", "null", 403),
+        ("Origin", "nonsense", 403),
+        ("Origin", "http://localhost:6274", 200),
+        ("Origin", own.as_str(), 200),
+    ];
+    for (name, value, status) in table {
+        let answer = post(address, &[(name, value)], &body).await;
+        assert_eq!(answer.status, status, "{name}: {value}: {}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn named_hosts_and_origins_take_the_place_of_the_loopback() {
+    let named =
+        http(&registry()).allowed_hosts(["notes.example"]).allowed_origins(["https://app.example:443"]);
+    let address = start(named).await;
+    let body = call("initialize", initialize("2025-11-25"));
+    let table = [
+        ("notes.example", "https://app.example", 200),
+        ("localhost", "https://app.example", 403),
+        ("notes.example", "http://localhost:1", 403),
+    ];
+    for (host, origin, status) in table {
+        assert_eq!(
+            post(address, &[("Host", host), ("Origin", origin)], &body).await.status,
+            status,
+            "{host} {origin}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn token_is_needed_where_it_is_set() {
+    let address = start(http(&registry()).token("s3cret")).await;
+    let body = call("initialize", initialize("2025-11-25"));
+    let refused = post(address, &[], &body).await;
+    assert_eq!((refused.status, refused.header("www-authenticate")), (401, Some("Bearer")));
+    let table = [
+        ("Bearer s3cret", 200),
+        ("bearer s3cret", 200),
+        ("Bearer s3creT", 401),
+        ("Bearer s3cre", 401),
+        ("Bearer s3cret2", 401),
+        ("Bearer ", 401),
+        ("Basic s3cret", 401),
+        ("s3cret", 401),
+    ];
+    for (value, status) in table {
+        assert_eq!(post(address, &[("Authorization", value)], &body).await.status, status, "{value}");
+    }
+}
+
+#[tokio::test]
+async fn other_machines_are_served_with_a_token_and_named_hosts_only() {
+    let everywhere: SocketAddr = ([0, 0, 0, 0], 0).into();
+    let exposed =
+        [http(&registry()), http(&registry()).token("t"), http(&registry()).allowed_hosts(["a.example"])];
+    for http in exposed {
+        assert!(matches!(http.bind(everywhere).await, Err(ServeError::Exposed { .. })));
+    }
+    http(&registry()).token("t").allowed_hosts(["a.example"]).bind(everywhere).await.unwrap();
+}
+
+#[tokio::test]
+async fn address_in_use_is_an_error_that_names_it() {
+    let address = start(http(&registry())).await;
+    let error = http(&registry()).bind(address).await.unwrap_err();
+    let message = format!("{address} can't be listened to; name another port, or 0 for any that is free");
+    assert_eq!(error.to_string(), message);
+}
+
+#[tokio::test]
+async fn other_paths_are_not_found() {
+    let address = start(http(&registry())).await;
+    let elsewhere = "GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    assert_eq!(exchange(address, elsewhere).await.status, 404);
+}
+
+#[tokio::test]
+async fn server_that_is_dropped_closes_its_connections() {
+    let bound = http(&registry()).bind(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let address = bound.address();
+    let serving = tokio::spawn(bound.serve());
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream
+        .write_all(request("POST", &[], &call("initialize", initialize("2025-11-25"))).as_bytes())
+        .await
+        .unwrap();
+    stream.read_u8().await.unwrap();
+    serving.abort();
+    let mut rest = Vec::new();
+    tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("closed").unwrap();
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn notes_serves_over_http() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("a.md"), "text").unwrap();
+    let mut command = Command::new(example("notes"));
+    command.args(["--http", "127.0.0.1:0"]).arg(directory.path()).env("NOTES_TOKEN", "t");
+    let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
+    let address = line.trim().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().parse().unwrap();
+    let body = call("initialize", initialize("2025-11-25"));
+    assert_eq!(post(address, &[], &body).await.status, 401);
+    let initialized = post(address, &[("Authorization", "Bearer t")], &body).await.message();
+    assert_eq!(initialized["result"]["serverInfo"]["title"], "Notes");
+}

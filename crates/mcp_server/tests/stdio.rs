@@ -1,0 +1,239 @@
+//! The example `notes`, as a client starts it: a child process that reads and writes JSON lines.
+#![cfg(feature = "stdio")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use support::{Client, ERAS, Era, PATIENCE, example};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+const LATEST: Era = Era::Legacy("2025-11-25");
+
+/// A directory of notes, within one that has a secret.
+fn notes() -> (TempDir, std::path::PathBuf) {
+    let outside = tempfile::tempdir().unwrap();
+    let directory = outside.path().join("notes");
+    std::fs::create_dir_all(directory.join("sub")).unwrap();
+    std::fs::create_dir(outside.path().join("notes-too")).unwrap();
+    std::fs::write(outside.path().join("secret.md"), "# Secret").unwrap();
+    std::fs::write(outside.path().join("notes-too/secret.md"), "# Secret").unwrap();
+    std::fs::write(directory.join("todo.md"), "# Tasks\n## Urgent\nCall\n### Today\nNow\n## Later\nRest\n")
+        .unwrap();
+    std::fs::write(directory.join("a b.md"), "# Spaced").unwrap();
+    std::fs::write(directory.join("sub/deep.txt"), "deep").unwrap();
+    (outside, directory)
+}
+
+fn start(directory: &Path) -> Child {
+    let mut command = Command::new(example("notes"));
+    command.arg(directory).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    command.spawn().unwrap()
+}
+
+async fn connect(child: &mut Child, era: Era) -> Client {
+    Client::connect(child.stdout.take().unwrap(), child.stdin.take().unwrap(), era).await
+}
+
+async fn read(client: &mut Client, uri: &str) -> Value {
+    client.result("resources/read", json!({ "uri": uri })).await["contents"].take()
+}
+
+#[tokio::test]
+async fn notes_are_listed_read_and_completed_in_each_era() {
+    let (_outside, directory) = notes();
+    for era in ERAS {
+        let mut child = start(&directory);
+        let mut client = connect(&mut child, era).await;
+        let listed = client.result("resources/list", json!({})).await;
+        let expected = json!({
+            "uri": "notes://a%20b.md", "name": "a b.md", "description": "A file of notes", "mimeType": "text/markdown",
+            "size": 8, "annotations": { "audience": ["user", "assistant"] },
+        });
+        assert_eq!(listed["resources"][0], expected, "{era:?}");
+        let templates = client.result("resources/templates/list", json!({})).await;
+        assert_eq!(templates["resourceTemplates"][1]["uriTemplate"], "notes://{file}/outline");
+        let file = json!([{ "uri": "notes://a%20b.md", "mimeType": "text/markdown", "text": "# Spaced" }]);
+        assert_eq!(read(&mut client, "notes://a%20b.md").await, file);
+        let deep = json!([{ "uri": "notes:///sub/deep.txt", "text": "deep" }]);
+        assert_eq!(read(&mut client, "notes:///sub/deep.txt").await, deep);
+        let outline = read(&mut client, "notes://todo.md/outline").await;
+        assert_eq!(outline[0]["mimeType"], "application/json");
+        let headlines: Value = serde_json::from_str(outline[0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(headlines[2], json!({ "level": 3, "title": "Today" }));
+        let headline = read(&mut client, "notes://todo.md/headline/Tasks/Urgent").await;
+        assert_eq!(headline[0]["text"], "Call\n### Today\nNow");
+        let none =
+            client.error("resources/read", json!({ "uri": "notes://todo.md/headline/Tasks/None" })).await;
+        assert_eq!((none.0, none.2), (-32602, json!({ "uri": "notes://todo.md/headline/Tasks/None" })));
+        let reference = json!({ "type": "ref/resource", "uri": "notes://{file}/outline" });
+        let argument = json!({ "name": "file", "value": "t" });
+        let completed =
+            client.result("completion/complete", json!({ "ref": reference, "argument": argument })).await;
+        assert_eq!(completed["completion"]["values"], json!(["todo.md"]));
+    }
+}
+
+#[tokio::test]
+async fn client_may_look_what_the_server_speaks_and_then_initialize() {
+    let (_outside, directory) = notes();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, Era::Modern).await;
+    let discovered = client.result("server/discover", json!({})).await;
+    assert!(discovered["supportedVersions"].as_array().unwrap().contains(&json!("2025-11-25")));
+    client.era = LATEST;
+    client.result("initialize", support::initialize("2025-11-25")).await;
+    client.notify("notifications/initialized", json!({})).await;
+    assert_eq!(read(&mut client, "notes://a%20b.md").await[0]["text"], "# Spaced");
+}
+
+#[tokio::test]
+async fn files_that_change_come_and_go_are_announced_in_each_era() {
+    for era in [LATEST, Era::Modern] {
+        let (_outside, directory) = notes();
+        let mut child = start(&directory);
+        let mut client = connect(&mut child, era).await;
+        match era {
+            Era::Legacy(_) => {
+                _ = client.result("resources/subscribe", json!({ "uri": "notes://todo.md" })).await
+            }
+            Era::Modern => {
+                let wanted =
+                    json!({ "resourceSubscriptions": ["notes://todo.md"], "resourcesListChanged": true });
+                client.send("subscriptions/listen", json!({ "notifications": wanted })).await;
+                assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+            }
+        }
+        let later = std::time::SystemTime::now() + std::time::Duration::from_secs(10);
+        let file = std::fs::File::options().write(true).open(directory.join("todo.md")).unwrap();
+        file.set_modified(later).unwrap();
+        let notice = client.notice().await;
+        assert_eq!(notice["method"], "notifications/resources/updated", "{era:?}");
+        assert_eq!(notice["params"]["uri"], "notes://todo.md");
+        std::fs::write(directory.join("new.md"), "new").unwrap();
+        assert_eq!(client.notice().await["method"], "notifications/resources/list_changed", "{era:?}");
+        assert_eq!(read(&mut client, "notes://new.md").await[0]["text"], "new");
+        std::fs::remove_file(directory.join("new.md")).unwrap();
+        assert_eq!(client.notice().await["method"], "notifications/resources/list_changed", "{era:?}");
+        assert_eq!(client.error("resources/read", json!({ "uri": "notes://new.md" })).await.0, -32602);
+    }
+}
+
+#[tokio::test]
+async fn no_path_leads_out_of_the_directory() {
+    let (outside, directory) = notes();
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(outside.path(), directory.join("link")).unwrap();
+        std::os::unix::fs::symlink("../secret.md", directory.join("sub/link.md")).unwrap();
+    }
+    let secret = outside.path().join("secret.md");
+    let secret = secret.to_str().unwrap();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, LATEST).await;
+    let paths = [
+        "../secret.md",
+        "sub/../../secret.md",
+        "%2e%2e/secret.md",
+        "%2E%2E%2Fsecret.md",
+        "%252e%252e/secret.md",
+        "%252e%252e%252fsecret.md",
+        "..%5Csecret.md",
+        "../notes-too/secret.md",
+        "./../secret.md",
+        "link/secret.md",
+        "link/notes-too/secret.md",
+        "sub/link.md",
+        "C:/secret.md",
+        "C:%5Csecret.md",
+        "secret.md%00",
+        "%00../secret.md",
+        "todo.md%00.txt",
+        "..%c0%afsecret.md",
+        "//secret.md",
+        secret,
+        &format!("/{secret}"),
+        &secret.replace('/', "%2F"),
+    ];
+    for path in paths {
+        for uri in [format!("notes:///{path}"), format!("notes://{}/outline", path.replace('/', "%2F"))] {
+            let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
+            assert_eq!(code, -32602, "{uri}: {message}");
+            let of_machine = outside.path().to_str().unwrap();
+            let repeated = path.replace("%2F", "/").contains(of_machine);
+            assert!(repeated || !message.contains(of_machine), "{uri}: {message}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_message_does_not_end_the_server() {
+    let (_outside, directory) = notes();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, LATEST).await;
+    for line in ["", "not JSON", "{", "\u{feff}", "null"] {
+        client.write_line(line).await;
+    }
+    client.write_line(&"x".repeat(1 << 20)).await;
+    client.write(json!({ "jsonrpc": "2.0", "method": "notifications/unknown" })).await;
+    client.write(json!({ "jsonrpc": "2.0", "id": 77, "result": {} })).await;
+    client
+        .write(json!({ "jsonrpc": "2.0", "id": 78, "method": "resources/read", "params": { "uri": 5 } }))
+        .await;
+    let listed = client.result("resources/list", json!({})).await;
+    assert_eq!(listed["resources"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn many_requests_at_once_are_all_answered() {
+    let (_outside, directory) = notes();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, LATEST).await;
+    let mut open = std::collections::BTreeSet::new();
+    for _ in 0..500 {
+        open.insert(client.send("resources/read", json!({ "uri": "notes://todo.md" })).await);
+    }
+    while !open.is_empty() {
+        let answer = client.read().await;
+        assert_eq!(answer["result"]["contents"][0]["uri"], "notes://todo.md");
+        assert!(open.remove(&answer["id"].as_u64().unwrap()), "one answer each");
+    }
+}
+
+#[tokio::test]
+async fn server_ends_with_its_client() {
+    let (_outside, directory) = notes();
+    let mut child = start(&directory);
+    drop(child.stdin.take());
+    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success(), "without a word");
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, LATEST).await;
+    client.close().await;
+    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn handler_that_blocks_neither_stops_others_nor_the_end() {
+    let (_outside, directory) = notes();
+    let made = std::process::Command::new("mkfifo").arg(directory.join("pipe.md")).status().unwrap();
+    assert!(made.success());
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, LATEST).await;
+    client.send("resources/read", json!({ "uri": "notes://pipe.md" })).await;
+    assert_eq!(read(&mut client, "notes://a%20b.md").await[0]["text"], "# Spaced");
+    client.close().await;
+    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+}
+
+#[tokio::test]
+async fn notes_without_a_directory_says_what_is_wrong() {
+    let output = Command::new(example("notes")).arg("no such directory").output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("error: "));
+    assert_eq!(Command::new(example("notes")).output().await.unwrap().status.code(), Some(2));
+}
