@@ -262,7 +262,7 @@ fn dead_server_costs_no_other_ones_tools() {
 #[test]
 fn server_that_dies_in_a_call_is_told_of_with_its_last_words() {
     let Came { server, run, .. } = Came::over_stdio("dies").failed_its_call("it ended with exit status: 3");
-    let said = "warning: `peer` on stderr: \\u{1b}[31mfatal:\\u{1b}[0m the disk is full\n";
+    let said = "warning: `peer` on stderr: fatal: the disk is full\n";
     assert!(run.stderr.contains(said), "{}", run.stderr);
     let result = results(&server).remove(0);
     assert!(result.contains("The server is gone until the person's next request"), "{result}");

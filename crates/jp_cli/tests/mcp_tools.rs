@@ -247,7 +247,7 @@ fn every_kind_of_block_is_kept_and_shown_once() {
     "#);
     assert_eq!(results[1], "A link to the resource note:one. It was read earlier in this turn.");
     assert!(
-        results[2].contains("A link to the resource note:gone. It could not be read: it answered"),
+        results[2].contains("A link to the resource note:gone. It could not be read; a warning says why."),
         "{}",
         results[2]
     );

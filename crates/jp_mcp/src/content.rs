@@ -162,11 +162,11 @@ fn without_formatted(block: &mut Value) {
 }
 
 /// Takes a blob for the text that its type says it is, where it can be: its bytes, and so its checksum, stay what they are.
+/// Without a type, what can be text and has no byte of zero is some.
 fn as_text(resource: &mut Resource) {
-    let is_text = resource.mime_type.as_deref().is_some_and(mime::is_text);
-    if let (true, ResourceContent::Blob(bytes)) = (is_text, &resource.content)
-        && let Ok(text) = str::from_utf8(bytes)
-    {
+    let ResourceContent::Blob(bytes) = &resource.content else { return };
+    let is_text = resource.mime_type.as_deref().map_or_else(|| !bytes.contains(&0), mime::is_text);
+    if let (true, Ok(text)) = (is_text, str::from_utf8(bytes)) {
         resource.content = ResourceContent::Text(text.to_owned());
     }
 }
@@ -255,6 +255,7 @@ impl ResourceLink {
         if resource.description.is_none() {
             resource.description.clone_from(&self.description);
         }
+        as_text(&mut resource);
         ContentBlock::Resource { resource, meta: self.meta.clone() }
     }
 }
@@ -273,6 +274,7 @@ pub(crate) fn complete(resource: &mut Resource, listed: &crate::ResourceInfo) {
     if resource.annotations.is_none() {
         resource.annotations.clone_from(&listed.annotations);
     }
+    as_text(resource);
 }
 
 #[cfg(test)]

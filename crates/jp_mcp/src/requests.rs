@@ -74,7 +74,7 @@ impl Connection {
             Err(error) => {
                 let uri = crate::raw::quoted(&link.uri);
                 warnings.push(format!("the link to {uri} was not followed: {}", error.fault));
-                told(&format!("It could not be read: {}.", error.fault))
+                told("It could not be read; a warning says why.")
             }
         }
     }

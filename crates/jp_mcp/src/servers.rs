@@ -3,7 +3,11 @@
 use std::{
     collections::BTreeMap,
     io,
-    sync::{Arc, mpsc},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+        mpsc,
+    },
     time::Duration,
 };
 
@@ -36,6 +40,8 @@ pub struct Servers {
 struct Entry {
     config: Arc<ServerConfig>,
     connection: Arc<OnceCell<Result<Arc<Connection>, ServerError>>>,
+    /// Whether it was told what the server wrote before it failed.
+    is_told: AtomicBool,
 }
 
 impl Servers {
@@ -45,7 +51,14 @@ impl Servers {
             Builder::new_multi_thread().worker_threads(2).thread_name("mcp").enable_all().build()?;
         let entry = |config: ServerConfig| {
             let name = config.name.clone();
-            (name, Entry { config: Arc::new(config), connection: Arc::default() })
+            (
+                name,
+                Entry {
+                    config: Arc::new(config),
+                    connection: Arc::default(),
+                    is_told: AtomicBool::new(false),
+                },
+            )
         };
         let entries = configs.into_iter().map(entry).collect();
         Ok(Self { runtime: Some(runtime), client: Arc::new(client), tokens: None, entries })
@@ -104,6 +117,9 @@ impl Servers {
         let ready = self.started(entry);
         loop {
             match ready.recv_timeout(TICK) {
+                Ok(Err(error)) if entry.is_told.swap(true, Relaxed) => {
+                    return Err(ServerError { stderr: Vec::new(), ..error });
+                }
                 Ok(connection) => return connection,
                 Err(mpsc::RecvTimeoutError::Timeout) if caller.is_cancelled() => {
                     return Err(failure(Fault::Interrupted));

@@ -146,8 +146,9 @@ impl Asked<'_> {
         }
         let mut text = format!("The call of `{name}` failed: {error}. {}", advice(&error.fault));
         if !error.stderr.is_empty() {
-            text += &format!(" What it wrote to stderr:\n{}", told(&error.stderr).join("\n"));
-            for line in &error.stderr {
+            let lines = told(&error.stderr);
+            text += &format!(" What it wrote to stderr:\n{}", lines.join("\n"));
+            for line in lines {
                 self.line.notice(format!("`{}` on stderr: {line}", self.server_tool.server));
             }
         }
@@ -404,11 +405,16 @@ fn values(schema: &Map<String, Value>) -> Option<Vec<Asks>> {
     properties.iter().map(value).collect()
 }
 
-/// Returns of lines as many as a model is told: where a program says why it ends differs.
-fn told(lines: &[String]) -> Vec<&str> {
+/// Returns of lines as many as are told, without what would steer a terminal: where a program says why it ends differs.
+fn told(lines: &[String]) -> Vec<String> {
     let [first, last] = STDERR_LINES;
     let is_told = |index: usize| index < first || index + last >= lines.len();
-    lines.iter().enumerate().filter(|(index, _)| is_told(*index)).map(|(_, line)| line.as_str()).collect()
+    lines
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| is_told(*index))
+        .map(|(_, line)| strip_ansi_escapes::strip_str(line))
+        .collect()
 }
 
 /// Returns the host of a page that can be visited.

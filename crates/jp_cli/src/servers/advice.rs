@@ -124,6 +124,7 @@ fn hint(error: &ServerError) -> Option<String> {
             "that is a mistake of the server; those who maintain it can mend it.".to_owned()
         }
         Fault::NoCommonRevision(_) => "a newer version of the server, or of jp, may.".to_owned(),
+        Fault::Login(reason) if !reason.contains("egistration") => return None,
         Fault::Login(_) => {
             "where its provider lets no program register itself, --client-id names what it gave you; a server that asks for no login needs none."
                 .to_owned()

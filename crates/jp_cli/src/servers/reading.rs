@@ -22,6 +22,9 @@ use crate::{
 /// What servers answer a request for what is not there with, in revisions until 2025-11-25 and since (MCP, "Resources").
 const NOT_FOUND: [i32; 2] = [-32002, -32602];
 
+/// How much is shown of what a server says.
+const SHOWN: usize = 600;
+
 /// Returns the servers that are configured, if there are any.
 pub(crate) fn configured<'a>(
     context: &'a Context<'_>,
@@ -120,7 +123,8 @@ impl fmt::Display for Unread {
                     "its token is to be in the variable `{variable}` of the environment, which is not set"
                 )
             }
-            Refusal::Server(error) => write!(f, "{}", error.fault),
+            // The words may be the server's.
+            Refusal::Server(error) => f.write_str(&one_line(&error.fault.to_string(), SHOWN)),
         }
     }
 }
@@ -133,7 +137,7 @@ impl From<Refusal> for McpError {
             Refusal::Server(ServerError { fault: Fault::Refused { method, code, message }, .. })
                 if method == "resources/read" && NOT_FOUND.contains(&code) =>
             {
-                Self::NotFound(message)
+                Self::NotFound(one_line(&message, SHOWN))
             }
             refusal => Self::Read(Box::new(Unread(refusal))),
         }
@@ -224,6 +228,17 @@ mod tests {
                 std::thread::yield_now();
             }
             Err(McpError::Empty)
+        }
+    }
+
+    #[test]
+    fn words_of_a_server_are_on_one_line_and_steer_nothing() {
+        for (code, method) in [(-32002, "resources/read"), (-32603, "resources/read"), (-1, "tools/list")] {
+            let message = "no\nerror: all is lost \u{1b}[2J\u{202e}".to_owned();
+            let fault = Fault::Refused { method: method.to_owned(), code, message };
+            let error = ServerError { server: "docs".to_owned(), fault, stderr: Vec::new() };
+            let told = chain(&McpError::from(Refusal::Server(error)));
+            assert!(!told.contains(['\n', '\u{1b}', '\u{202e}']), "{told}");
         }
     }
 

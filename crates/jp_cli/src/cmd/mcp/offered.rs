@@ -180,7 +180,7 @@ pub(super) fn tools(
     let one = Chosen { servers, names: vec![name] };
     let listed = one.ask_one(context, |connection, caller| connection.tools(caller))?;
     warn_of(context, name, &listed);
-    let offered = |tool: &ToolInfo| offered_names(name, &tool.name, config).unwrap_or_default();
+    let offered = |tool: &ToolInfo| on(offered_names(name, &tool.name, config).unwrap_or_default(), config);
     if context.output.is_json() {
         let document = |info: &ToolInfo| {
             let mut document = tool(info);
@@ -200,6 +200,13 @@ pub(super) fn tools(
         context.output.status(&format!("The MCP server `{name}` has no tools."));
     }
     Ok(Code::Done)
+}
+
+/// Leaves out the names of tools that are switched off.
+fn on(names: Vec<String>, config: &Resolved) -> Vec<String> {
+    let tools = &config.config.conversation.tools;
+    let is_on = |name: &String| tools.get(name).is_none_or(|own| own.enable != Some(false));
+    names.into_iter().filter(is_on).collect()
 }
 
 /// Describes a tool as MCP does.

@@ -5,7 +5,7 @@ use jp_attachment::{AttachError, BearError, CommandError, HttpError, McpError, S
 use crate::{
     error::{Code, Failure},
     output::{quoted, without_credentials},
-    servers::reading::last_words,
+    servers::{advice::meant, reading::last_words},
 };
 
 /// Writes a size that holds so many bytes as the configuration does.
@@ -63,8 +63,10 @@ pub(crate) fn failure(error: AttachError) -> Failure {
                 "attach what the server has now as a file, or pipe it in with `--attach -`.".to_owned(),
             ]
         }
-        AttachError::Mcp { source: McpError::Unknown { known }, .. } => {
-            vec![format!("there are: {}.", known.join(", "))]
+        AttachError::Mcp { server, source: McpError::Unknown { known }, .. } => {
+            let names: Vec<&str> = known.iter().map(String::as_str).collect();
+            let meant = meant(server, &names).map(|meant| format!("did you mean `{meant}`?"));
+            meant.into_iter().chain([format!("there are: {}.", known.join(", "))]).collect()
         }
         AttachError::Mcp { server, source: McpError::NotFound(_), .. } => {
             vec![format!("`jp mcp resources {server}` and `jp mcp templates {server}` list what it has.")]

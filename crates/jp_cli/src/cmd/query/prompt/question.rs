@@ -193,7 +193,10 @@ impl Asking<'_> {
     fn several(&self, choices: &[Choice]) -> Reply {
         self.list(choices);
         let default = self.default();
-        let prompt = format!("Which of them?{} (? for help)", bracketed(default));
+        let items =
+            default.and_then(Value::as_array).map(|items| items.iter().map(plain).collect::<Vec<_>>());
+        let items = items.map(|items| format!(" [{}]", shortened(&items.join(", ")))).unwrap_or_default();
+        let prompt = format!("Which of them?{items} (? for help)");
         let help = format!("Type the numbers or the words, with commas between: 1, 3. {NONE}");
         self.ask(&prompt, |line| {
             let words: Vec<_> = line.split(',').map(str::trim).filter(|word| !word.is_empty()).collect();
