@@ -30,6 +30,8 @@ const UNREAD: &str = "unread";
 const STATE: &str = "state.json";
 /// How much of what comes on stderr is left where it is, in bytes.
 const MAX_ERRORS_FILE: u64 = 1_000_000;
+/// How often it is tried to cut it down while the process writes nothing to it.
+const MAX_TRIMS: usize = 100;
 
 /// A process that stays.
 #[derive(Debug)]
@@ -251,11 +253,18 @@ impl Kept {
     fn trim_errors(&self) {
         let trim = || -> io::Result<()> {
             let mut errors = OpenOptions::new().append(true).open(self.directory.join(ERRORS))?;
-            if errors.metadata()?.len() > MAX_ERRORS_FILE {
+            for attempt in 1..=MAX_TRIMS {
+                let length = errors.metadata()?.len();
+                if length <= MAX_ERRORS_FILE {
+                    break;
+                }
                 let last = tail(&self.directory)?;
-                // The process appends, too, so it goes on at the new end.
-                errors.set_len(0)?;
-                errors.write_all(&last)?;
+                // What it wrote while its last words were read would be lost; one that never pauses is cut off all the same.
+                if errors.metadata()?.len() == length || attempt == MAX_TRIMS {
+                    // The process appends, too, so it goes on at the new end.
+                    errors.set_len(0)?;
+                    errors.write_all(&last)?;
+                }
             }
             Ok(())
         };
