@@ -14,42 +14,31 @@ use std::{
 
 use rmcp::{
     Peer, RoleClient, ServiceError,
-    model::{
-        CancelledNotification, CancelledNotificationParam, ClientRequest, CustomRequest, ErrorData,
-        ProtocolVersion, RequestId, RequestMetaObject, ServerPeerInfo, SubscriptionFilter,
-    },
-    service::{
-        ClientInitializeError, ClientLifecycleMode, PeerRequestOptions, RunningService,
-        serve_client_with_lifecycle,
-    },
+    model::{ClientRequest, CustomRequest, ProtocolVersion, ServerPeerInfo, SubscriptionFilter},
+    service::{ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle},
 };
 use serde_json::{Map, Value, json};
-use tokio::{
-    runtime::Handle,
-    sync::{mpsc as channel, oneshot},
-    time::Instant,
-};
+use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
-    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, Progress, ResourceInfo, Revision,
-    ServerConfig, ServerError, Tokens, Transport,
-    attendant::{Attendant, Event, Shared, Sign},
+    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, ResourceInfo, Revision, ServerConfig,
+    ServerError, Tokens, Transport,
+    attendant::{Attendant, Event, Shared},
     http::{self, Http},
-    raw::{self, Raw},
+    raw::Raw,
+    request::{Request, fault, refused},
     stdio::{self, Process},
 };
 
 /// How often whoever waits is asked whether they still want to.
 const TICK: Duration = Duration::from_millis(50);
 /// How many times the timeout a request may take in all, whatever signs of life there are.
-const MOST_TIMEOUTS: u32 = 10;
+pub(crate) const MOST_TIMEOUTS: u32 = 10;
 /// How long ending a session may take.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How often a stream of changes is opened again that ends by itself, and how long is waited before.
 const MOST_STREAMS: usize = 1_000;
 const STREAM_PAUSE: Duration = Duration::from_secs(1);
-/// A page must be visited before a request can be answered (MCP 2025-11-25, "URL Elicitation Required Error").
-const URL_REQUIRED: i32 = -32042;
 
 /// A server that is spoken to.
 ///
@@ -232,16 +221,6 @@ fn start_fault(error: &ClientInitializeError) -> Option<Fault> {
             Some(Fault::Malformed("it answered `initialize` with something else".to_owned()))
         }
         _ => None,
-    }
-}
-
-fn refused(method: &str, error: &ErrorData) -> Fault {
-    let data = error.data.as_ref().filter(|data| !data.is_null());
-    let data = data.map(|data| format!(" ({})", raw::shortened(&data.to_string()))).unwrap_or_default();
-    Fault::Refused {
-        method: method.to_owned(),
-        code: error.code.0,
-        message: format!("{}{data}", error.message),
     }
 }
 
@@ -561,162 +540,5 @@ impl Asking<'_> {
             true => Err(self.connection.failed(Fault::Interrupted)),
             false => Ok(answer),
         }
-    }
-}
-
-/// A request on its way.
-struct Request {
-    method: String,
-    params: Value,
-    peer: Peer<RoleClient>,
-    shared: Arc<Shared>,
-    process: Option<Arc<Process>>,
-    timeout: Duration,
-    wants_logs: bool,
-}
-
-impl Request {
-    async fn run(
-        self,
-        events: mpsc::Sender<Event>,
-        progress: Arc<Mutex<Option<Progress>>>,
-        cancelled: oneshot::Receiver<()>,
-    ) {
-        let (signs, signals) = channel::unbounded_channel();
-        let key = self.shared.begun(events.clone(), signs, progress);
-        let result = self.answered(key, cancelled, signals).await;
-        self.shared.ended(key);
-        let result = match (result, &self.process) {
-            (Err(Fault::Ended(_)), Some(process)) => Err(Fault::Ended(process.end().await)),
-            (result, _) => result,
-        };
-        // Nobody waits any more where this fails.
-        _ = events.send(Event::Done(result));
-    }
-
-    /// Asks for what the server logs meanwhile, which it does for one request at a time where each stands for itself.
-    fn options(&self) -> PeerRequestOptions {
-        let options = PeerRequestOptions::no_options();
-        if !self.wants_logs {
-            return options;
-        }
-        let meta = json!({"io.modelcontextprotocol/logLevel": "info"});
-        let meta: RequestMetaObject = serde_json::from_value(meta).unwrap_or_default();
-        options.with_meta(meta)
-    }
-
-    async fn answered(
-        &self,
-        key: u64,
-        mut cancelled: oneshot::Receiver<()>,
-        mut signals: channel::UnboundedReceiver<Sign>,
-    ) -> Result<Value, Fault> {
-        let request =
-            ClientRequest::CustomRequest(CustomRequest::new(&self.method, Some(self.params.clone())));
-        let raw = &self.shared.raw;
-        let sent = self.peer.send_cancellable_request(request, self.options()).await;
-        let mut handle = sent.map_err(|error| fault(&self.method, error, None, raw))?;
-        let id = handle.id.clone();
-        self.shared.identified(key, &id, &json!(handle.progress_token));
-        let mut clock = Clock::new(self.timeout);
-        let given_up = loop {
-            tokio::select! {
-                response = &mut handle.rx => {
-                    let response = response.unwrap_or(Err(ServiceError::TransportClosed));
-                    let answer = response.map_err(|error| fault(&self.method, error, Some(&id), raw));
-                    let answer = answer.map(|_| raw.take(&id).unwrap_or_default());
-                    raw.forget(&id);
-                    return answer;
-                }
-                Some(sign) = signals.recv() => clock.take(sign),
-                () = until(clock.deadline()) => {
-                    break Fault::Timeout { method: self.method.clone(), timeout: clock.given() };
-                }
-                _ = &mut cancelled => break Fault::Interrupted,
-            }
-        };
-        raw.forget(&id);
-        self.withdraw(id, &given_up).await;
-        Err(given_up)
-    }
-
-    /// Tells the server that nobody waits any more.
-    async fn withdraw(&self, id: RequestId, reason: &Fault) {
-        let params = CancelledNotificationParam::new(Some(id), Some(reason.to_string()));
-        let notification = CancelledNotification::new(params);
-        // It may be gone.
-        _ = tokio::time::timeout(CLOSE_TIMEOUT, self.peer.send_notification(notification.into())).await;
-    }
-}
-
-/// Says how long a request may still take: so long since the last sign of life, and some times that in all. The time that
-/// a person takes to answer is theirs.
-struct Clock {
-    timeout: Duration,
-    deadline: Instant,
-    most: Instant,
-    /// How many questions are open, and since when there are any.
-    open: usize,
-    since: Instant,
-}
-
-impl Clock {
-    fn new(timeout: Duration) -> Self {
-        let now = Instant::now();
-        Self { timeout, deadline: now + timeout, most: now + timeout * MOST_TIMEOUTS, open: 0, since: now }
-    }
-
-    fn take(&mut self, sign: Sign) {
-        let now = Instant::now();
-        match sign {
-            Sign::Alive => {}
-            Sign::Asking => {
-                if self.open == 0 {
-                    self.since = now;
-                }
-                self.open += 1;
-            }
-            Sign::Answered => {
-                self.open = self.open.saturating_sub(1);
-                if self.open == 0 {
-                    self.most += now - self.since;
-                }
-            }
-        }
-        self.deadline = (now + self.timeout).min(self.most);
-    }
-
-    /// Returns how long the request had, once its time is over.
-    fn given(&self) -> Duration {
-        if self.deadline < self.most { self.timeout } else { self.timeout * MOST_TIMEOUTS }
-    }
-
-    /// Returns when the request is given up; never while a person is asked.
-    fn deadline(&self) -> Option<Instant> {
-        (self.open == 0).then_some(self.deadline)
-    }
-}
-
-/// Waits until a moment; for ever where there is none.
-async fn until(moment: Option<Instant>) {
-    match moment {
-        Some(moment) => tokio::time::sleep_until(moment).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Says what went wrong with a request.
-fn fault(method: &str, error: ServiceError, id: Option<&RequestId>, raw: &Raw) -> Fault {
-    let known = raw.fault(id);
-    match error {
-        ServiceError::McpError(error) if error.code.0 == URL_REQUIRED => {
-            let elicitations = error.data.as_ref().and_then(|data| data["elicitations"].as_array());
-            Fault::UrlRequired(elicitations.cloned().unwrap_or_default())
-        }
-        ServiceError::McpError(error) => match known {
-            Some(fault @ Fault::Malformed(_)) => fault,
-            _ => refused(method, &error),
-        },
-        error => known.unwrap_or_else(|| Fault::Ended(format!("the connection is closed: {error}"))),
     }
 }

@@ -21,6 +21,7 @@ mod error;
 mod http;
 mod listing;
 mod raw;
+mod request;
 mod requests;
 mod servers;
 mod stdio;
