@@ -7,7 +7,7 @@ use std::sync::Arc;
 use jp_attachment::Scheme;
 use jp_config::Resolved;
 use jp_mcp::{Caller, Connection};
-use mcp_server::template::{UriTemplate, Value, Values};
+use mcp_resources::template::{UriTemplate, Value, Values};
 use serde_json::{Map, Value as Json};
 
 use super::advice;

@@ -1,5 +1,6 @@
 //! What a server offers.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::{Handler, Parameters};
 /// for texts and `application/octet-stream` for bytes.
 ///
 /// ```
-/// use mcp_server::{Annotations, Resource, Role};
+/// use mcp_resources::{Annotations, Resource, Role};
 ///
 /// Resource::new("org://notes.org", "notes.org", || std::fs::read_to_string("notes.org"))
 ///     .title("Notes")
@@ -25,6 +26,7 @@ use crate::{Handler, Parameters};
 pub struct Resource {
     pub(crate) uri: String,
     pub(crate) size: Option<u64>,
+    pub(crate) source: Option<PathBuf>,
     pub(crate) details: Details,
     pub(crate) handler: HandlerCall<()>,
 }
@@ -32,11 +34,11 @@ pub struct Resource {
 /// Resources whose URIs a template makes (RFC 6570, see [`template`](crate::template)).
 ///
 /// ```
-/// use mcp_server::{Parameters, Partial, ResourceTemplate};
+/// use mcp_resources::{Parameters, Partial, ResourceTemplate};
 ///
 /// let files = ["notes.org", "journal.org"];
 /// ResourceTemplate::new("org://{filename}/outline", "Outline", |parameters: Parameters| {
-///     Ok::<_, mcp_server::ReadError>(format!("* {}", parameters.text("filename")?))
+///     Ok::<_, mcp_resources::ReadError>(format!("* {}", parameters.text("filename")?))
 /// })
 /// .description("The headlines of a file")
 /// .mime_type("application/json")
@@ -51,7 +53,11 @@ pub struct ResourceTemplate {
     pub(crate) details: Details,
     pub(crate) handler: HandlerCall<Parameters>,
     pub(crate) completers: Vec<(String, Completer)>,
+    pub(crate) source: Option<Source>,
 }
+
+/// Finds the file that a template's resource is read from.
+pub(crate) struct Source(Box<dyn Fn(&Parameters) -> Option<PathBuf> + Send + Sync>);
 
 /// What a client is told about resources, beside where they are.
 #[derive(Debug, Default)]
@@ -184,13 +190,20 @@ impl Resource {
         handler: impl Handler<(), Kind>,
     ) -> Self {
         let details = Details { name: name.into(), ..Details::default() };
-        Self { uri: uri.into(), size: None, details, handler: handler.into_call() }
+        Self { uri: uri.into(), size: None, source: None, details, handler: handler.into_call() }
     }
 
     /// Sets the size of what a read gives, in bytes before any encoding.
     #[must_use]
     pub fn size(mut self, bytes: u64) -> Self {
         self.size = Some(bytes);
+        self
+    }
+
+    /// Sets the file that it is read from, for [`FileWatch`](crate::FileWatch).
+    #[must_use]
+    pub fn source(mut self, path: impl Into<PathBuf>) -> Self {
+        self.source = Some(path.into());
         self
     }
 }
@@ -208,6 +221,7 @@ impl ResourceTemplate {
             details: Details { name: name.into(), ..Details::default() },
             handler: handler.into_call(),
             completers: Vec::new(),
+            source: None,
         }
     }
 
@@ -230,7 +244,26 @@ impl ResourceTemplate {
         self
     }
 
+    /// Sets what finds the file that a resource is read from, for [`FileWatch`](crate::FileWatch). It must not block.
+    #[must_use]
+    pub fn source(mut self, source: impl Fn(&Parameters) -> Option<PathBuf> + Send + Sync + 'static) -> Self {
+        self.source = Some(Source(Box::new(source)));
+        self
+    }
+
     pub(crate) fn completer(&self, variable: &str) -> Option<&Completer> {
         self.completers.iter().find(|(name, _)| name == variable).map(|(_, completer)| completer)
+    }
+}
+
+impl Source {
+    pub(crate) fn path(&self, parameters: &Parameters) -> Option<PathBuf> {
+        self.0(parameters)
+    }
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Source")
     }
 }

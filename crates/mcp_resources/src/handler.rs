@@ -18,7 +18,7 @@ use crate::{Contents, IntoContents, Parameters, ReadError};
 /// way. `Kind` tells the two apart and is never written.
 ///
 /// ```
-/// use mcp_server::{Parameters, ReadError, Registry, Resource, ResourceTemplate};
+/// use mcp_resources::{Parameters, ReadError, Registry, Resource, ResourceTemplate};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 /// let registry = Registry::new();

@@ -5,7 +5,7 @@
 //! - [`TemplateSet`] picks among many templates the one that a URI belongs to.
 //!
 //! ```
-//! use mcp_server::template::{Matcher, UriTemplate, Value, Values};
+//! use mcp_resources::template::{Matcher, UriTemplate, Value, Values};
 //!
 //! let template = UriTemplate::parse("notes://{folder}{?tags*}")?;
 //! let values = Values::from([
@@ -117,7 +117,7 @@ impl UriTemplate {
     /// [`MAX_VARIABLES`] variables.
     ///
     /// ```
-    /// use mcp_server::template::UriTemplate;
+    /// use mcp_resources::template::UriTemplate;
     ///
     /// let error = UriTemplate::parse("file:///{=path}").unwrap_err();
     /// assert_eq!(error.offset(), 9);
@@ -143,9 +143,9 @@ impl UriTemplate {
     /// Names the variables in the order of their first mention, each once.
     ///
     /// ```
-    /// # use mcp_server::template::UriTemplate;
+    /// # use mcp_resources::template::UriTemplate;
     /// assert_eq!(UriTemplate::parse("{/a:1,a}{?b*}")?.variables(), ["a", "b"]);
-    /// # Ok::<(), mcp_server::template::TemplateError>(())
+    /// # Ok::<(), mcp_resources::template::TemplateError>(())
     /// ```
     pub fn variables(&self) -> Vec<&str> {
         let mut names = Vec::new();

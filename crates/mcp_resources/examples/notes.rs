@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use mcp_server::{
+use mcp_resources::{
     Annotations, Bundle, Http, Parameters, Partial, ReadError, Registry, Resource, ResourceTemplate, Role,
     Root, Server,
 };
@@ -215,6 +215,6 @@ impl Watcher {
 
 fn uri(name: &str) -> String {
     let values = [("file".to_owned(), name.into())].into();
-    let template = "notes://{file}".parse::<mcp_server::template::UriTemplate>();
+    let template = "notes://{file}".parse::<mcp_resources::template::UriTemplate>();
     template.ok().and_then(|template| template.expand(&values).ok()).unwrap_or_default()
 }

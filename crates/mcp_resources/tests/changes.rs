@@ -5,7 +5,7 @@ mod support;
 
 use std::sync::Arc;
 
-use mcp_server::{Bundle, Parameters, Registry, Resource, ResourceTemplate, Server};
+use mcp_resources::{Bundle, Parameters, Registry, Resource, ResourceTemplate, Server};
 use serde_json::{Value, json};
 use support::{Client, Era};
 

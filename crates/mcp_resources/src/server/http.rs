@@ -52,9 +52,9 @@ const LOOPBACK_ORIGINS: [&str; 6] = [
 /// and a token, and put TLS in front.
 ///
 /// ```no_run
-/// use mcp_server::{Http, Registry, Server};
+/// use mcp_resources::{Http, Registry, Server};
 ///
-/// # async fn serve() -> Result<(), mcp_server::ServeError> {
+/// # async fn serve() -> Result<(), mcp_resources::ServeError> {
 /// let server = Server::new("notes", "1.0.0", Registry::new());
 /// let bound = Http::new(server).token("a secret").bind(([127, 0, 0, 1], 0).into()).await?;
 /// println!("http://{}/mcp", bound.address());

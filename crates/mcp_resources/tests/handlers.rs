@@ -5,13 +5,13 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_server::rmcp::ServerHandler;
-use mcp_server::rmcp::model::{
+use mcp_resources::rmcp::ServerHandler;
+use mcp_resources::rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ServerCapabilities,
     ServerConfig,
 };
-use mcp_server::rmcp::service::{RequestContext, RoleServer};
-use mcp_server::{Limits, Registry, Resource, Server};
+use mcp_resources::rmcp::service::{RequestContext, RoleServer};
+use mcp_resources::{Limits, Registry, Resource, Server};
 use serde_json::json;
 use support::{Client, ERAS, Era};
 

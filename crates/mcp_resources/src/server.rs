@@ -48,7 +48,7 @@ const PAGE_SIZE: usize = 1000;
 /// The capability `resources` is there even while the registry is empty.
 ///
 /// ```no_run
-/// use mcp_server::{Registry, Resource, Server};
+/// use mcp_resources::{Registry, Resource, Server};
 ///
 /// let registry = Registry::new();
 /// registry.register_resource(Resource::new("notes://today", "Today", || std::fs::read_to_string("today.md")))?;

@@ -2,7 +2,7 @@
 #![expect(deprecated, reason = "clients until 2025-11-25 set the level of logs")]
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,20 +37,24 @@ pub struct Session<H = NoHandler> {
     forwarding: Mutex<JoinSet<()>>,
     /// What happens since before the client could see anything, for `forwarding`.
     events: Mutex<Option<Receiver<Event>>>,
-    /// What happens since before a `subscriptions/listen` was acknowledged, for each that is about to start.
-    listeners: Mutex<VecDeque<Receiver<Event>>>,
+    /// What happens since before a `subscriptions/listen` was acknowledged, and what it is about, for each that is
+    /// about to start.
+    listeners: Mutex<Vec<Listener>>,
+}
+
+/// A `subscriptions/listen` about resources.
+#[derive(Debug)]
+struct Listener {
+    uris: Option<Vec<String>>,
+    subscriptions: Subscriptions,
+    events: Receiver<Event>,
 }
 
 impl<H: ServerHandler> Session<H> {
     pub(super) fn new(server: Arc<Server<H>>) -> Self {
         let events = Mutex::new(Some(server.registry.events()));
-        Self {
-            server,
-            subscriptions: Subscriptions::default(),
-            forwarding: Mutex::default(),
-            events,
-            listeners: Mutex::default(),
-        }
+        let subscriptions = Subscriptions::new(server.registry.clone());
+        Self { server, subscriptions, forwarding: Mutex::default(), events, listeners: Mutex::default() }
     }
 
     /// Gives the numbers of all methods that were called; none without [`Server::with_metrics`]. All sessions of a
@@ -80,6 +84,25 @@ impl<H: ServerHandler> Session<H> {
     fn start_forwarding(&self, peer: Peer<RoleServer>) {
         if let Some(events) = locked(&self.events).take() {
             locked(&self.forwarding).spawn(forward(events, peer, self.subscriptions.clone()));
+        }
+    }
+
+    /// Prepares a stream about these resources.
+    fn listener(&self, uris: Option<Vec<String>>) -> Listener {
+        let events = self.server.registry.events();
+        let subscriptions = Subscriptions::new(self.server.registry.clone());
+        uris.iter().flatten().for_each(|uri| {
+            subscriptions.add(uri);
+        });
+        Listener { uris, subscriptions, events }
+    }
+
+    /// Takes what was prepared for a stream.
+    fn take_listener(&self, uris: Option<&Vec<String>>) -> Listener {
+        let mut listeners = locked(&self.listeners);
+        match listeners.iter().position(|listener| listener.uris.as_ref() == uris) {
+            Some(place) => listeners.remove(place),
+            None => self.listener(uris.cloned()),
         }
     }
 
@@ -271,7 +294,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
             let nothing = SubscriptionFilter::new();
             return Some(self.handler().accepted_subscription_filter(requested).unwrap_or(nothing));
         }
-        locked(&self.listeners).push_back(self.server.registry.events());
+        locked(&self.listeners).push(self.listener(uris.clone()));
         let mut accepted = SubscriptionFilter::new();
         accepted.resources_list_changed = requested.resources_list_changed;
         accepted.resource_subscriptions = uris;
@@ -283,9 +306,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         if requested.resources_list_changed != Some(true) && requested.resource_subscriptions.is_none() {
             return self.handler().listen(context).await;
         }
-        let events = locked(&self.listeners).pop_front().unwrap_or_else(|| self.server.registry.events());
+        let Listener { events, subscriptions, .. } =
+            self.take_listener(context.accepted().resource_subscriptions.as_ref());
         tokio::select! {
-            () = listen(events, &context) => (),
+            () = listen(events, subscriptions, &context) => (),
             () = context.cancelled() => (),
         }
         Ok(())

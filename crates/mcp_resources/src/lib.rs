@@ -1,7 +1,7 @@
 //! MCP servers that give resources: register what there is, and it is listed, read, completed and announced.
 //!
 //! ```no_run
-//! use mcp_server::{Parameters, ReadError, Registry, Resource, ResourceTemplate, Root, Server};
+//! use mcp_resources::{Parameters, ReadError, Registry, Resource, ResourceTemplate, Root, Server};
 //!
 //! fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let registry = Registry::new();
@@ -50,7 +50,7 @@
 //! them the registry and the templates remain, and [`Registry::read`], which is also the way to test handlers:
 //!
 //! ```
-//! use mcp_server::{Parameters, Registry, ResourceTemplate};
+//! use mcp_resources::{Parameters, Registry, ResourceTemplate};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
 //! let registry = Registry::new();
@@ -78,12 +78,14 @@ mod resource;
 #[cfg(feature = "server")]
 mod server;
 pub mod template;
+#[cfg(feature = "watch")]
+mod watch;
 
 pub use contents::{Body, Content, Contents, IntoContents, ReadError};
 pub use handler::{Async, Blocking, Handler};
 pub use parameters::{ParameterError, Parameters};
 pub use path::{PathError, PathParam, Root};
-pub use registry::{Bundle, Limits, Overlap, Reading, RegisterError, Registered, Registry};
+pub use registry::{Bundle, Interest, Limits, Overlap, Reading, RegisterError, Registered, Registry};
 pub use resource::{Annotations, CacheScope, Icon, Partial, Resource, ResourceTemplate, Role};
 #[cfg(feature = "server")]
 pub use rmcp;
@@ -91,3 +93,5 @@ pub use rmcp;
 pub use server::{BoundHttp, Http};
 #[cfg(feature = "server")]
 pub use server::{MethodMetrics, NoHandler, ServeError, Server, Session};
+#[cfg(feature = "watch")]
+pub use watch::{FileWatch, WatchError};

@@ -13,13 +13,13 @@ mod tests;
 /// of them a URI is found about as fast as among ten.
 ///
 /// ```
-/// use mcp_server::template::{Matcher, TemplateSet, UriTemplate};
+/// use mcp_resources::template::{Matcher, TemplateSet, UriTemplate};
 ///
 /// let matcher = |template| Matcher::new(&UriTemplate::parse(template)?);
 /// let set = TemplateSet::new(vec![matcher("org://{+path}")?, matcher("org://id/{id}")?]);
 /// let (index, found) = set.find("org://id/7").expect("both match");
 /// assert_eq!((index, found.text("id")), (1, Some("7")));
-/// # Ok::<(), mcp_server::template::TemplateError>(())
+/// # Ok::<(), mcp_resources::template::TemplateError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct TemplateSet {

@@ -72,7 +72,7 @@ pub enum PathError {
 /// A directory that a [`PathParam`] can't leave, whatever symbolic links do in the meantime.
 ///
 /// ```
-/// use mcp_server::{Parameters, ReadError, ResourceTemplate, Root};
+/// use mcp_resources::{Parameters, ReadError, ResourceTemplate, Root};
 ///
 /// # let directory = tempfile::tempdir()?;
 /// # let directory = directory.path();

@@ -14,7 +14,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use mcp_server::template::{Matcher, UriTemplate, Value, Values};
+use mcp_resources::template::{Matcher, UriTemplate, Value, Values};
 use serde_json::{Map, Value as Json};
 
 const USAGE: &str = "usage: uri_template expand TEMPLATE JSON\n       uri_template match TEMPLATE URI";

@@ -158,11 +158,11 @@ impl Matcher {
     /// `{a}{b}`, a query before the end, two fragments.
     ///
     /// ```
-    /// use mcp_server::template::{Matcher, UriTemplate};
+    /// use mcp_resources::template::{Matcher, UriTemplate};
     ///
     /// let error = Matcher::new(&UriTemplate::parse("x:{a}{b}")?).unwrap_err();
     /// assert_eq!(error.offset(), 6);
-    /// # Ok::<(), mcp_server::template::TemplateError>(())
+    /// # Ok::<(), mcp_resources::template::TemplateError>(())
     /// ```
     pub fn new(template: &UriTemplate) -> Result<Self, TemplateError> {
         Self::with(template, Strictness::Strict)
@@ -195,13 +195,13 @@ impl Matcher {
     /// `{;…}` and `*`, `false` is always.
     ///
     /// ```
-    /// use mcp_server::template::{Matcher, UriTemplate};
+    /// use mcp_resources::template::{Matcher, UriTemplate};
     ///
     /// let matcher = |template| Matcher::new(&UriTemplate::parse(template)?);
     /// let outline = matcher("org://{file}/outline")?;
     /// assert!(outline.overlaps(&matcher("org://id/{id}")?)); // org://id/outline
     /// assert!(!outline.overlaps(&matcher("org://{file}/headline/{+path}")?));
-    /// # Ok::<(), mcp_server::template::TemplateError>(())
+    /// # Ok::<(), mcp_resources::template::TemplateError>(())
     /// ```
     pub fn overlaps(&self, other: &Self) -> bool {
         overlap::overlap(&self.plan, &other.plan)

@@ -7,7 +7,7 @@ mod support;
 use std::net::SocketAddr;
 use std::process::Stdio;
 
-use mcp_server::{Http, Registry, Resource, ServeError, Server};
+use mcp_resources::{Http, Registry, Resource, ServeError, Server};
 use serde_json::{Value, json};
 use support::{PATIENCE, example, initialize, meta};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};

@@ -8,8 +8,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_server::Server;
-use mcp_server::rmcp::{ServerHandler, ServiceExt};
+use mcp_resources::Server;
+use mcp_resources::rmcp::{ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 
@@ -166,6 +166,6 @@ pub fn example(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap();
     let program = folder.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    assert!(program.exists(), "not built; `cargo build -p mcp_server --example {name}` does it");
+    assert!(program.exists(), "not built; `cargo build -p mcp_resources --example {name}` does it");
     program
 }

@@ -13,8 +13,8 @@ fn program() -> PathBuf {
 
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(program()).args(arguments).output();
-    let Output { status, stdout, stderr } =
-        output.expect("the example is not built; `cargo build -p mcp_server --example uri_template` does it");
+    let Output { status, stdout, stderr } = output
+        .expect("the example is not built; `cargo build -p mcp_resources --example uri_template` does it");
     (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
 }
 

@@ -1,7 +1,7 @@
 //! What clients are told without asking.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::Peer;
 use rmcp::model::ResourceUpdatedNotificationParam;
@@ -9,6 +9,7 @@ use rmcp::service::{RoleServer, SubscriptionContext};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
+use crate::Registry;
 use crate::registry::Event;
 use crate::template::normal_uri;
 
@@ -16,9 +17,16 @@ use crate::template::normal_uri;
 pub(super) const MAX_SUBSCRIPTIONS: usize = 1024;
 
 /// The URIs that a client subscribed to, as it wrote them, by the form in which URIs are compared.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Subscriptions {
-    uris: Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>,
+    shared: Arc<Subscribed>,
+}
+
+/// The registry is told of each URI, and that it is over when this is dropped.
+#[derive(Debug)]
+struct Subscribed {
+    registry: Registry,
+    uris: Mutex<BTreeMap<String, BTreeSet<String>>>,
 }
 
 /// What happened since a client was told.
@@ -37,44 +45,58 @@ enum Updated {
 }
 
 impl Subscriptions {
-    pub(super) fn new<'u>(uris: impl IntoIterator<Item = &'u String>) -> Self {
-        let subscriptions = Self::default();
-        uris.into_iter().for_each(|uri| {
-            subscriptions.add(uri);
-        });
-        subscriptions
+    pub(super) fn new(registry: Registry) -> Self {
+        Self { shared: Arc::new(Subscribed { registry, uris: Mutex::default() }) }
     }
 
     /// Says whether there was room.
     pub(super) fn add(&self, uri: &str) -> bool {
         let Some(key) = normal_uri(uri) else { return false };
-        let mut uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uris = self.shared.uris();
         let known = uris.get(&key).is_some_and(|spellings| spellings.contains(uri));
         let room = known || uris.values().map(BTreeSet::len).sum::<usize>() < MAX_SUBSCRIPTIONS;
         if room {
-            uris.entry(key).or_default().insert(uri.to_owned());
+            let spellings = uris.entry(key.clone()).or_default();
+            if spellings.is_empty() {
+                self.shared.registry.begin_interest(&key);
+            }
+            spellings.insert(uri.to_owned());
         }
         room
     }
 
     pub(super) fn remove(&self, uri: &str) {
         let Some(key) = normal_uri(uri) else { return };
-        let mut uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(spellings) = uris.get_mut(&key) {
-            spellings.remove(uri);
-            uris.retain(|_, spellings| !spellings.is_empty());
+        let mut uris = self.shared.uris();
+        let Some(spellings) = uris.get_mut(&key) else { return };
+        spellings.remove(uri);
+        if spellings.is_empty() {
+            uris.remove(&key);
+            self.shared.registry.end_interest(&key);
         }
     }
 
     /// Those that were updated, as the client wrote them.
     fn among(&self, updated: &Updated) -> Vec<String> {
-        let uris = self.uris.lock().unwrap_or_else(PoisonError::into_inner);
+        let uris = self.shared.uris();
         match updated {
             Updated::All => uris.values().flatten().cloned().collect(),
             Updated::Some(updated) => {
                 updated.iter().filter_map(|uri| uris.get(&**uri)).flatten().cloned().collect()
             }
         }
+    }
+}
+
+impl Subscribed {
+    fn uris(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<String>>> {
+        self.uris.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Subscribed {
+    fn drop(&mut self) {
+        self.uris().keys().for_each(|uri| self.registry.end_interest(uri));
     }
 }
 
@@ -134,10 +156,13 @@ pub(super) async fn forward(
 }
 
 /// Tells a client of the revisions from 2026-07-28, until it wants no more.
-pub(super) async fn listen(mut events: Receiver<Event>, context: &SubscriptionContext) {
+pub(super) async fn listen(
+    mut events: Receiver<Event>,
+    subscriptions: Subscriptions,
+    context: &SubscriptionContext,
+) {
     let accepted = context.accepted();
     let wants_list = accepted.resources_list_changed == Some(true);
-    let subscriptions = Subscriptions::new(accepted.resource_subscriptions.iter().flatten());
     let sink = context.sink();
     while let Some(changes) = Changes::next(&mut events).await {
         if changes.list && wants_list && sink.notify_resource_list_changed().await.is_err() {

@@ -1,11 +1,13 @@
 //! What is registered, and reading it.
 
 mod check;
+mod interest;
 mod table;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -20,6 +22,8 @@ use crate::{
 };
 pub use check::RegisterError;
 use check::check;
+pub use interest::Interest;
+use interest::Interests;
 pub(crate) use table::Page;
 use table::{Addition, Removal, Table};
 
@@ -37,12 +41,12 @@ const EVENTS: usize = 1024;
 ///   it, and among equally specific ones the first.
 ///
 /// ```
-/// use mcp_server::{Registry, Resource};
+/// use mcp_resources::{Registry, Resource};
 ///
 /// let registry = Registry::new();
 /// registry.register_resource(Resource::new("org://notes.org", "notes.org", || "* To do"))?;
 /// assert!(registry.unregister_resource("org://notes.org"));
-/// # Ok::<(), mcp_server::RegisterError>(())
+/// # Ok::<(), mcp_resources::RegisterError>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
@@ -61,7 +65,7 @@ pub struct Limits {
 /// Resources and templates that are registered together, or not at all.
 ///
 /// ```
-/// use mcp_server::{Bundle, Parameters, Registry, Resource, ResourceTemplate};
+/// use mcp_resources::{Bundle, Parameters, Registry, Resource, ResourceTemplate};
 ///
 /// let files = ["notes.org", "journal.org"];
 /// let bundle = Bundle::new()
@@ -70,7 +74,7 @@ pub struct Limits {
 /// let registry = Registry::new();
 /// registry.register_server("org", bundle)?;
 /// assert!(registry.unregister_server("org"));
-/// # Ok::<(), mcp_server::RegisterError>(())
+/// # Ok::<(), mcp_resources::RegisterError>(())
 /// ```
 #[derive(Debug, Default)]
 #[must_use]
@@ -121,6 +125,7 @@ struct Shared {
     limits: Limits,
     state: RwLock<State>,
     events: broadcast::Sender<Event>,
+    interests: Interests,
 }
 
 #[derive(Debug, Default)]
@@ -174,7 +179,7 @@ impl Default for Limits {
 impl Default for Shared {
     fn default() -> Self {
         let (events, _) = broadcast::channel(EVENTS);
-        Self { limits: Limits::default(), state: RwLock::default(), events }
+        Self { limits: Limits::default(), state: RwLock::default(), events, interests: Interests::default() }
     }
 }
 
@@ -298,6 +303,18 @@ impl Registry {
     pub fn notify_updated(&self, uri: &str) {
         if let Some(uri) = normal_uri(uri) {
             self.send(Event::Updated(uri.into()));
+        }
+    }
+
+    /// Gives the file that this URI is read from, if its registration names one.
+    pub fn source(&self, uri: &str) -> Option<PathBuf> {
+        let found = self.state().find(uri)?;
+        match found {
+            Found::Resource(resource) => resource.source.clone(),
+            Found::Template(template, found) => {
+                let source = template.description.source.as_ref()?;
+                source.path(&Parameters::new(uri.to_owned(), found))
+            }
         }
     }
 

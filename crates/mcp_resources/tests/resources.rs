@@ -7,8 +7,8 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_server::template::{Matcher, UriTemplate, Values};
-use mcp_server::{
+use mcp_resources::template::{Matcher, UriTemplate, Values};
+use mcp_resources::{
     Annotations, CacheScope, Content, Icon, Parameters, Partial, ReadError, RegisterError, Registry,
     Resource, ResourceTemplate, Role, Server,
 };
@@ -420,7 +420,7 @@ async fn capabilities_say_resources_whatever_is_registered() {
     let expected = json!({ "completions": {}, "resources": { "listChanged": true, "subscribe": true } });
     let (near, far) = tokio::io::duplex(1 << 16);
     let session = Arc::new(server(&Registry::new()).title("T").instructions("Read.")).session();
-    let serving = tokio::spawn(mcp_server::rmcp::ServiceExt::serve(session, far));
+    let serving = tokio::spawn(mcp_resources::rmcp::ServiceExt::serve(session, far));
     let (input, output) = tokio::io::split(near);
     let mut client = Client::connect(input, output, Era::Modern).await;
     let discovered = client.result("server/discover", json!({})).await;
@@ -439,9 +439,9 @@ async fn capabilities_say_resources_whatever_is_registered() {
 async fn client_of_an_unknown_revision_gets_the_newest_with_initialize() {
     let (near, far) = tokio::io::duplex(1 << 16);
     let session = Arc::new(server(&Registry::new())).session();
-    tokio::spawn(
-        async move { mcp_server::rmcp::ServiceExt::serve(session, far).await.unwrap().waiting().await },
-    );
+    tokio::spawn(async move {
+        mcp_resources::rmcp::ServiceExt::serve(session, far).await.unwrap().waiting().await
+    });
     let (input, output) = tokio::io::split(near);
     let mut client = Client::connect(input, output, Era::Modern).await;
     client.era = LATEST;

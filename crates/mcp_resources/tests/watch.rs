@@ -1,0 +1,149 @@
+//! Files that change, told to subscribers. The servers run in this process; the files are real.
+#![cfg(feature = "watch")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::sync::mpsc;
+
+use mcp_resources::{
+    FileWatch, Interest, Parameters, ReadError, Registry, Resource, ResourceTemplate, Root, Server,
+};
+use serde_json::{Value, json};
+use support::{Client, Era};
+
+const ERAS: [Era; 2] = [Era::Legacy("2025-11-25"), Era::Modern];
+
+/// A server of all files of a directory, by a template, and of `a.org` by a URI of its own.
+fn registry(directory: &Path) -> Registry {
+    let root = Root::open(directory).unwrap();
+    let (files, path) = (root.path().to_owned(), directory.join("a.org"));
+    let registry = Registry::new();
+    let note = Resource::new("org://a.org", "a.org", || "").source(path);
+    registry.register_resource(note).unwrap();
+    let template = ResourceTemplate::new("file:///{+path}", "File", move |parameters: Parameters| {
+        root.read_text(&parameters.path("path")?).map_err(ReadError::from)
+    });
+    let source = move |parameters: &Parameters| Some(files.join(parameters.path("path").ok()?));
+    registry.register_template(template.source(source)).unwrap();
+    registry
+}
+
+async fn subscribe(client: &mut Client, uri: &str) {
+    match client.era {
+        Era::Legacy(_) => _ = client.result("resources/subscribe", json!({ "uri": uri })).await,
+        Era::Modern => {
+            client
+                .send("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": [uri] } }))
+                .await;
+            assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+        }
+    }
+}
+
+async fn updated(client: &mut Client) -> Value {
+    let mut notice = client.notice().await;
+    assert_eq!(notice["method"], "notifications/resources/updated");
+    notice["params"]["uri"].take()
+}
+
+fn watch(registry: &Registry) -> FileWatch {
+    FileWatch::start(registry, |error| panic!("{error}")).unwrap()
+}
+
+#[tokio::test]
+async fn subscriber_hears_of_a_file_that_is_written_replaced_removed_and_made_again() {
+    for era in ERAS {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.org");
+        fs::write(&file, "1").unwrap();
+        let registry = registry(directory.path());
+        let _watch = watch(&registry);
+        let mut client = Client::of(Server::new("test", "1", registry), era).await;
+        subscribe(&mut client, "org://a.org").await;
+        fs::write(&file, "2").unwrap();
+        assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+        fs::write(directory.path().join("new"), "3").unwrap();
+        fs::rename(directory.path().join("new"), &file).unwrap();
+        assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+        fs::remove_file(&file).unwrap();
+        assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+        fs::write(&file, "4").unwrap();
+        assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+    }
+}
+
+#[tokio::test]
+async fn subscriber_of_a_template_hears_of_its_own_file_alone_and_not_of_reading_it() {
+    for era in ERAS {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["b c.org", "d.org"] {
+            fs::write(directory.path().join(name), "1").unwrap();
+        }
+        let registry = registry(directory.path());
+        let _watch = watch(&registry);
+        let mut client = Client::of(Server::new("test", "1", registry), era).await;
+        subscribe(&mut client, "file:///b%20c.org").await;
+        subscribe(&mut client, "file:///d.org").await;
+        client.result("resources/read", json!({ "uri": "file:///b%20c.org" })).await;
+        fs::write(directory.path().join("d.org"), "2").unwrap();
+        assert_eq!(updated(&mut client).await, "file:///d.org", "{era:?}");
+        fs::write(directory.path().join("b c.org"), "2").unwrap();
+        assert_eq!(updated(&mut client).await, "file:///b%20c.org", "{era:?}");
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn subscriber_hears_of_a_file_behind_a_link() {
+    let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = elsewhere.path().join("real.org");
+    fs::write(&file, "1").unwrap();
+    std::os::unix::fs::symlink(&file, directory.path().join("a.org")).unwrap();
+    let registry = registry(directory.path());
+    let _watch = watch(&registry);
+    let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
+    subscribe(&mut client, "org://a.org").await;
+    fs::write(&file, "2").unwrap();
+    assert_eq!(updated(&mut client).await, "org://a.org");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn file_in_a_directory_that_is_not_there_is_reported() {
+    let directory = tempfile::tempdir().unwrap();
+    let registry = registry(directory.path());
+    let (sender, reports) = mpsc::channel();
+    let _watch = FileWatch::start(&registry, move |error| sender.send(error.to_string()).unwrap()).unwrap();
+    let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
+    subscribe(&mut client, "file:///no/b.org").await;
+    let report = reports.recv_timeout(support::PATIENCE).unwrap();
+    assert!(report.contains("b.org can't be watched, so nobody is told when it changes"), "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn interest_begins_with_the_first_subscriber_and_ends_with_the_last() {
+    for era in ERAS {
+        let registry = Registry::new();
+        registry.register_resource(Resource::new("org://a.org", "a", || "")).unwrap();
+        let (sender, interests) = mpsc::channel();
+        registry.on_interest(move |_, interest| {
+            let told = match interest {
+                Interest::Begins(uri) => format!("begins {uri}"),
+                Interest::Ends(uri) => format!("ends {uri}"),
+            };
+            sender.send(told).unwrap();
+        });
+        let server = std::sync::Arc::new(Server::new("test", "1", registry));
+        let mut one = Client::share(&server, era).await;
+        let mut other = Client::share(&server, era).await;
+        subscribe(&mut one, "ORG://a.org").await;
+        subscribe(&mut other, "org://a.org").await;
+        drop(one);
+        drop(other);
+        let next = || interests.recv_timeout(support::PATIENCE).unwrap();
+        let told = tokio::task::block_in_place(|| [next(), next()]);
+        assert_eq!(told, ["begins org://a.org", "ends org://a.org"], "{era:?}");
+    }
+}
