@@ -95,3 +95,8 @@ pub use server::{BoundHttp, Http};
 pub use server::{MethodMetrics, NoHandler, ServeError, Server, Session};
 #[cfg(feature = "watch")]
 pub use watch::{FileWatch, WatchError};
+
+/// The examples of the README.
+#[cfg(all(doctest, feature = "stdio"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -57,7 +57,9 @@ pub struct ResourceTemplate {
 }
 
 /// Finds the file that a template's resource is read from.
-pub(crate) struct Source(Box<dyn Fn(&Parameters) -> Option<PathBuf> + Send + Sync>);
+pub(crate) struct Source(Box<FindSource>);
+
+type FindSource = dyn Fn(&Parameters) -> Option<PathBuf> + Send + Sync;
 
 /// What a client is told about resources, beside where they are.
 #[derive(Debug, Default)]
