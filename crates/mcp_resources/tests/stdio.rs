@@ -6,6 +6,7 @@ mod support;
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::{Client, ERAS, Era, PATIENCE, example};
@@ -214,6 +215,22 @@ async fn server_ends_with_its_client() {
     let mut client = connect(&mut child, LATEST).await;
     client.close().await;
     assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+}
+
+/// rmcp waits five seconds for requests that are not answered when the client is gone.
+#[tokio::test]
+async fn server_does_not_outlive_a_client_that_listened() {
+    let (_outside, directory) = notes();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, Era::Modern).await;
+    let notifications = json!({ "resourceSubscriptions": ["notes://a%20b.md"] });
+    client.send("subscriptions/listen", json!({ "notifications": notifications })).await;
+    assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+    std::fs::write(directory.join("a b.md"), "# Changed").unwrap();
+    assert_eq!(client.notice().await["method"], "notifications/resources/updated");
+    client.close().await;
+    let end = tokio::time::timeout(Duration::from_secs(4), child.wait()).await;
+    assert!(end.expect("it waits for the listener").unwrap().success());
 }
 
 #[cfg(unix)]

@@ -43,6 +43,14 @@ async fn subscribe(client: &mut Client, uri: &str) {
     }
 }
 
+/// Ends what `subscribe` began: with the session, and with the stream.
+async fn leave(mut client: Client) {
+    if client.era == Era::Modern {
+        client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+        client.result("resources/list", json!({})).await;
+    }
+}
+
 async fn updated(client: &mut Client) -> Value {
     let mut notice = client.notice().await;
     assert_eq!(notice["method"], "notifications/resources/updated");
@@ -140,8 +148,8 @@ async fn interest_begins_with_the_first_subscriber_and_ends_with_the_last() {
         let mut other = Client::share(&server, era).await;
         subscribe(&mut one, "ORG://a.org").await;
         subscribe(&mut other, "org://a.org").await;
-        drop(one);
-        drop(other);
+        leave(one).await;
+        leave(other).await;
         let next = || interests.recv_timeout(support::PATIENCE).unwrap();
         let told = tokio::task::block_in_place(|| [next(), next()]);
         assert_eq!(told, ["begins org://a.org", "ends org://a.org"], "{era:?}");

@@ -20,6 +20,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{Peer, ServerHandler};
 use tokio::sync::broadcast::Receiver;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::changes::{MAX_SUBSCRIPTIONS, Subscriptions, forward, listen};
@@ -40,6 +41,8 @@ pub struct Session<H = NoHandler> {
     /// What happens since before a `subscriptions/listen` was acknowledged, and what it is about, for each that is
     /// about to start.
     listeners: Mutex<Vec<Listener>>,
+    /// Whether the client will say no more, where its transport tells.
+    client_ended: watch::Sender<bool>,
 }
 
 /// A `subscriptions/listen` about resources.
@@ -54,7 +57,20 @@ impl<H: ServerHandler> Session<H> {
     pub(super) fn new(server: Arc<Server<H>>) -> Self {
         let events = Mutex::new(Some(server.registry.events()));
         let subscriptions = Subscriptions::new(server.registry.clone());
-        Self { server, subscriptions, forwarding: Mutex::default(), events, listeners: Mutex::default() }
+        Self {
+            server,
+            subscriptions,
+            forwarding: Mutex::default(),
+            events,
+            listeners: Mutex::default(),
+            client_ended: watch::Sender::default(),
+        }
+    }
+
+    /// What the transport tells that the client will say no more.
+    #[cfg(feature = "stdio")]
+    pub(super) fn client_ended(&self) -> watch::Sender<bool> {
+        self.client_ended.clone()
     }
 
     /// Gives the numbers of all methods that were called; none without [`Server::with_metrics`]. All sessions of a
@@ -308,8 +324,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         }
         let Listener { events, subscriptions, .. } =
             self.take_listener(context.accepted().resource_subscriptions.as_ref());
+        let mut client_ended = self.client_ended.subscribe();
         tokio::select! {
             () = listen(events, subscriptions, &context) => (),
+            _ = client_ended.wait_for(|ended| *ended) => (),
             () = context.cancelled() => (),
         }
         Ok(())

@@ -1,11 +1,16 @@
 //! One client, on standard input and output.
 
+use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio_pipes;
 use rmcp::{ServerHandler, ServiceExt};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Runtime;
+use tokio::sync::watch;
 
 use super::{ServeError, Server};
 
@@ -33,12 +38,37 @@ impl<H: ServerHandler> Server<H> {
     ///
     /// [`ServeError::Connect`] for a client that does not start as one, [`ServeError::Stopped`].
     pub async fn serve_stdio(self) -> Result<(), ServeError> {
-        let running = match Arc::new(self).session().serve(stdio_pipes()).await {
+        let session = Arc::new(self).session();
+        let (input, output) = stdio_pipes();
+        let input = Input { pipe: input, ended: session.client_ended() };
+        let running = match session.serve((input, output)).await {
             Ok(running) => running,
             // A client that only looked whether the server starts.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(ServeError::Connect(error.into())),
         };
         running.waiting().await.map(drop).map_err(|error| ServeError::Stopped(error.into()))
+    }
+}
+
+/// What the client writes, and that it wrote all: requests that wait for changes then wait for nothing, and rmcp waits
+/// for requests.
+struct Input<R> {
+    pipe: R,
+    ended: watch::Sender<bool>,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let (before, room) = (buffer.filled().len(), buffer.remaining());
+        let result = ready!(Pin::new(&mut self.pipe).poll_read(context, buffer));
+        if result.is_err() || (buffer.filled().len() == before && room > 0) {
+            self.ended.send_replace(true);
+        }
+        Poll::Ready(result)
     }
 }
