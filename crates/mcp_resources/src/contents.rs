@@ -140,11 +140,15 @@ impl ReadError {
     }
 }
 
-/// A file that isn't there is a resource that isn't there.
+/// A file that isn't there, or can't be as no file has such a name, is a resource that isn't there; a directory is
+/// no file.
 impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::NotFound => Self::NotFound,
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
+                Self::NotFound
+            }
+            io::ErrorKind::IsADirectory => Self::bad_parameters("this is a directory, which has no content"),
             _ => Self::failed(error),
         }
     }

@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use cap_fs_ext::OpenOptionsSyncExt;
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, OpenOptions};
 
 use crate::Limits;
 
@@ -15,8 +16,8 @@ mod tests;
 
 /// A path below some directory: names between slashes, and nothing that leads elsewhere.
 ///
-/// Takes a value as [`Parameters`](crate::Parameters) has it, which is decoded once; it is not decoded again, so `%2e%2e` in it is a strange
-/// name and no way up. The same on all platforms:
+/// Takes a value as [`Parameters`](crate::Parameters) has it, which is decoded once; it is not decoded again, so
+/// `%2e%2e` in it is a strange name and no way up. The same on all platforms, but for one line:
 ///
 /// | path | |
 /// |---|---|
@@ -26,6 +27,7 @@ mod tests;
 /// | ``, `a//b`, `a/` | [`PathError::EmptyName`] |
 /// | `C:/x`, `c:x`, `a/C:x` | [`PathError::DriveLetter`] |
 /// | `a\b`, `\\host\share` | [`PathError::Backslash`] |
+/// | `a.txt:stream` | [`PathError::DriveLetter`] on Windows, where it names another content of `a.txt` |
 /// | with a NUL | [`PathError::Nul`] |
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PathParam(String);
@@ -43,7 +45,7 @@ pub enum PathError {
     /// Nothing stands between two slashes, at the end, or anywhere.
     #[error("a name in the path is empty")]
     EmptyName,
-    /// A name starts with a letter and a colon.
+    /// A name starts with a letter and a colon; on Windows, a name has a colon.
     #[error("a drive letter can't be used in the path")]
     DriveLetter,
     /// The path has a backslash.
@@ -121,6 +123,7 @@ fn check_name(name: &str) -> Result<(), PathError> {
         [] => Err(PathError::EmptyName),
         b"." | b".." => Err(PathError::Dots),
         [letter, b':', ..] if letter.is_ascii_alphabetic() => Err(PathError::DriveLetter),
+        _ if cfg!(windows) && name.contains(':') => Err(PathError::DriveLetter),
         _ => Ok(()),
     }
 }
@@ -167,12 +170,13 @@ impl Root {
     ///
     /// [`PathError::Escape`], [`PathError::NotAFile`] or [`PathError::Io`].
     pub fn file(&self, path: &PathParam) -> Result<File, PathError> {
-        // Asked before, as opening a pipe waits for its writer.
-        if !self.directory.metadata(path).map_err(PathError::opening)?.is_file() {
-            return Err(PathError::NotAFile);
+        // Opening a pipe would wait for its writer.
+        let file = self.directory.open_with(path, OpenOptions::new().read(true).nonblock(true));
+        let file = file.map_err(PathError::opening)?;
+        match file.metadata().map_err(PathError::Io)?.is_file() {
+            true => Ok(file.into_std()),
+            false => Err(PathError::NotAFile),
         }
-        let file = self.directory.open(path).map_err(PathError::opening)?;
-        Ok(file.into_std())
     }
 
     /// Reads a whole file.
@@ -209,6 +213,26 @@ impl Root {
     pub fn join(&self, path: &PathParam) -> Result<PathBuf, PathError> {
         let below = self.directory.canonicalize(path).map_err(PathError::opening)?;
         Ok(self.path.join(below))
+    }
+
+    /// Gives the path of a file that is or may come to be below the root, for [`ResourceTemplate::source`]; nothing
+    /// where it leads out, or into a directory that isn't there.
+    ///
+    /// [`ResourceTemplate::source`]: crate::ResourceTemplate::source
+    pub fn source(&self, path: &PathParam) -> Option<PathBuf> {
+        match self.join(path) {
+            Ok(path) => Some(path),
+            Err(PathError::Io(error)) if error.kind() == io::ErrorKind::NotFound => self.missing(path),
+            Err(_) => None,
+        }
+    }
+
+    /// Where a file would be that isn't there; nothing for a link to nowhere.
+    fn missing(&self, path: &PathParam) -> Option<PathBuf> {
+        let (parent, name) = path.as_str().rsplit_once('/').unwrap_or((".", path.as_str()));
+        let parent = self.directory.canonicalize(parent).ok()?;
+        let below = parent.join(name);
+        self.directory.symlink_metadata(&below).is_err().then(|| self.path.join(below))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -14,11 +14,15 @@ use crate::{Interest, Registry};
 /// How long to wait for more after a change: writing a file is several.
 const SETTLE: Duration = Duration::from_millis(50);
 
+/// How long until a directory is tried again that was not there.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// Tells clients when a file changes that they subscribed to (feature `watch`).
 ///
-/// Only directories are watched in which a file lies that somebody subscribed to: what a [`Resource`](crate::Resource::source) or a
-/// [`ResourceTemplate`](crate::ResourceTemplate::source) says it is read from. Files that are replaced, as editors do, that go and that come back
-/// are seen too, and so are those behind symbolic links. It ends when it is dropped.
+/// Only directories are watched in which a file lies that somebody subscribed to: what a
+/// [`Resource`](crate::Resource::source) or a [`ResourceTemplate`](crate::ResourceTemplate::source) says it is read
+/// from, as it says it when the subscription begins. Files that are replaced, as editors do, that go and that come
+/// back are seen too, and so are those behind symbolic links. It ends when it is dropped.
 ///
 /// ```no_run
 /// use mcp_resources::{FileWatch, Registry, Resource, Server};
@@ -32,7 +36,7 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// ```
 #[derive(Debug)]
 pub struct FileWatch {
-    _watched: Arc<Mutex<Watched>>,
+    watched: Arc<Mutex<Watched>>,
 }
 
 /// Why changes of files can't be told.
@@ -42,10 +46,10 @@ pub enum WatchError {
     /// The system offers no watching, or no more of it.
     #[error("files can't be watched, so nobody is told when they change: {0}")]
     Start(#[source] notify::Error),
-    /// A directory can't be watched.
-    #[error("{path} can't be watched, so nobody is told when it changes: {source}")]
-    Path {
-        /// The file that somebody subscribed to.
+    /// A directory can't be watched; it is tried again until it can.
+    #[error("{path} can't be watched, so for now nobody is told when something in it changes: {source}")]
+    Directory {
+        /// The directory of a file that somebody subscribed to.
         path: PathBuf,
         /// Why not.
         source: notify::Error,
@@ -59,11 +63,30 @@ pub enum WatchError {
 #[derive(Debug)]
 struct Watched {
     watcher: RecommendedWatcher,
-    /// The files of each URI that somebody subscribed to: as it is named and, behind links, as it is.
-    files: HashMap<String, BTreeSet<PathBuf>>,
-    /// How many files are watched in each directory.
-    directories: HashMap<PathBuf, usize>,
+    /// The files that somebody subscribed to, by URI.
+    files: HashMap<String, Watchee>,
+    directories: HashMap<PathBuf, Directory>,
+    /// Wakes the thread that tells.
+    wake: Sender<notify::Result<Event>>,
+    report: Report,
 }
+
+/// A file as it is named, and as it is behind symbolic links.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Watchee {
+    named: PathBuf,
+    real: PathBuf,
+}
+
+#[derive(Debug, Default)]
+struct Directory {
+    /// How many files in it are watched.
+    files: usize,
+    is_watched: bool,
+}
+
+/// Whom to tell of errors.
+struct Report(Box<dyn Fn(WatchError) + Send + Sync>);
 
 impl FileWatch {
     /// Starts watching for the clients of a registry; `report` is told what can't be watched.
@@ -76,87 +99,93 @@ impl FileWatch {
         report: impl Fn(WatchError) + Send + Sync + 'static,
     ) -> Result<Self, WatchError> {
         let (sender, changes) = mpsc::channel();
-        let watcher = notify::recommended_watcher(sender).map_err(WatchError::Start)?;
-        let watched = Watched { watcher, files: HashMap::new(), directories: HashMap::new() };
+        let watched = Watched {
+            watcher: notify::recommended_watcher(sender.clone()).map_err(WatchError::Start)?,
+            files: HashMap::new(),
+            directories: HashMap::new(),
+            wake: sender,
+            report: Report(Box::new(report)),
+        };
         let watched = Arc::new(Mutex::new(watched));
-        let report = Arc::new(report);
-
-        let (shared, report_of_thread) = (Arc::downgrade(&watched), Arc::clone(&report));
-        let registry_of_thread = registry.clone();
-        std::thread::spawn(move || tell(&changes, &shared, &registry_of_thread, &*report_of_thread));
-
+        let (shared, of_thread) = (Arc::downgrade(&watched), registry.clone());
+        std::thread::spawn(move || tell(&changes, &shared, &of_thread));
         let shared = Arc::downgrade(&watched);
         registry.on_interest(move |registry, interest| {
-            let Some(watched) = shared.upgrade() else { return };
-            let changed = locked(&watched).change(registry, interest);
-            changed.unwrap_or_else(|error| report(error));
+            if let Some(watched) = shared.upgrade() {
+                locked(&watched).change(registry, interest);
+            }
         });
-        Ok(Self { _watched: watched })
+        Ok(Self { watched })
+    }
+}
+
+impl Drop for FileWatch {
+    fn drop(&mut self) {
+        // The thread looks whether there is still something to watch.
+        let _ = locked(&self.watched).wake.send(Ok(Event::default()));
     }
 }
 
 /// Tells of changes until nothing is watched any more.
-fn tell(
-    changes: &Receiver<notify::Result<Event>>,
-    watched: &Weak<Mutex<Watched>>,
-    registry: &Registry,
-    report: &dyn Fn(WatchError),
-) {
-    while let Ok(first) = changes.recv() {
-        let Some(changed) = Changed::collect(first, changes, report) else { continue };
+fn tell(changes: &Receiver<notify::Result<Event>>, watched: &Weak<Mutex<Watched>>, registry: &Registry) {
+    let mut retry = None;
+    while let Some(changed) = Changed::next(changes, retry) {
         let Some(watched) = watched.upgrade() else { return };
-        let uris = locked(&watched).uris(&changed);
+        let mut watched = locked(&watched);
+        let uris = watched.update(changed);
+        retry = watched.is_incomplete().then_some(RETRY);
+        drop(watched);
         uris.iter().for_each(|uri| registry.notify_updated(uri));
     }
 }
 
 /// What changed within a short time.
-#[derive(Debug)]
-enum Changed {
-    Paths(BTreeSet<PathBuf>),
-    /// So much that not all is known.
-    Everything,
+#[derive(Debug, Default)]
+struct Changed {
+    paths: BTreeSet<PathBuf>,
+    /// Why not all is known that changed.
+    lost: Option<notify::Error>,
+    is_everything: bool,
 }
 
 impl Changed {
-    /// Waits for what belongs to the first change; nothing if a file was only read.
-    fn collect(
-        first: notify::Result<Event>,
-        more: &Receiver<notify::Result<Event>>,
-        report: &dyn Fn(WatchError),
-    ) -> Option<Self> {
+    /// Waits for a change, or for the time to try again, and for what belongs to it; none if there will be none.
+    fn next(changes: &Receiver<notify::Result<Event>>, retry: Option<Duration>) -> Option<Self> {
+        let mut changed = Self::default();
+        match retry {
+            None => changed.add(changes.recv().ok()?),
+            Some(retry) => match changes.recv_timeout(retry) {
+                Ok(event) => changed.add(event),
+                Err(RecvTimeoutError::Timeout) => return Some(changed),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            },
+        }
         let end = Instant::now() + SETTLE;
-        let mut changed = Self::Paths(BTreeSet::new());
-        let mut event = Some(first);
-        while let Some(next) = event {
-            changed = changed.with(next, report);
-            if changed.is_nothing() {
-                return None;
+        while !changed.is_nothing() {
+            match changes.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(event) => changed.add(event),
+                Err(_) => break,
             }
-            event = more.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
         }
         Some(changed)
     }
 
-    fn with(self, event: notify::Result<Event>, report: &dyn Fn(WatchError)) -> Self {
-        match (event, self) {
-            (Err(error), _) => {
-                report(WatchError::Lost(error));
-                Self::Everything
-            }
-            (Ok(event), _) if event.need_rescan() => Self::Everything,
-            (Ok(event), Self::Paths(mut paths)) => {
-                if is_change(event.kind) {
-                    paths.extend(event.paths);
-                }
-                Self::Paths(paths)
-            }
-            (Ok(_), Self::Everything) => Self::Everything,
+    fn add(&mut self, event: notify::Result<Event>) {
+        match event {
+            Err(error) => self.lost = Some(error),
+            Ok(event) if event.need_rescan() => self.is_everything = true,
+            Ok(event) if is_change(event.kind) => self.paths.extend(event.paths),
+            Ok(_) => (),
         }
     }
 
     fn is_nothing(&self) -> bool {
-        matches!(self, Self::Paths(paths) if paths.is_empty())
+        self.paths.is_empty() && self.lost.is_none() && !self.is_everything
+    }
+
+    fn concerns(&self, file: &Path) -> bool {
+        let all = self.is_everything || self.lost.is_some();
+        all || file.ancestors().take(2).any(|path| self.paths.contains(path))
     }
 }
 
@@ -169,64 +198,120 @@ fn is_change(kind: EventKind) -> bool {
 }
 
 impl Watched {
-    fn change(&mut self, registry: &Registry, interest: Interest<'_>) -> Result<(), WatchError> {
+    fn change(&mut self, registry: &Registry, interest: Interest<'_>) {
         match interest {
-            Interest::Begins(uri) => match registry.source(uri) {
-                Some(path) => self.add(uri, &path),
-                None => Ok(()),
-            },
+            Interest::Begins(uri) => {
+                if let Some(file) = registry.source(uri).and_then(|path| Watchee::new(&path)) {
+                    self.add(&file);
+                    self.files.insert(uri.to_owned(), file);
+                }
+            }
             Interest::Ends(uri) => {
-                self.remove(uri);
-                Ok(())
+                if let Some(file) = self.files.remove(uri) {
+                    self.remove(&file);
+                }
             }
         }
     }
 
-    fn add(&mut self, uri: &str, path: &Path) -> Result<(), WatchError> {
-        let failed = |source| WatchError::Path { path: path.to_owned(), source };
-        let named = std::path::absolute(path).map_err(|error| failed(error.into()))?;
+    fn add(&mut self, file: &Watchee) {
+        for path in file.directories() {
+            let directory = self.directories.entry(path.to_owned()).or_default();
+            directory.files += 1;
+            if directory.files > 1 {
+                continue;
+            }
+            match self.watcher.watch(path, RecursiveMode::NonRecursive) {
+                Ok(()) => directory.is_watched = true,
+                Err(source) => {
+                    self.report.tell(WatchError::Directory { path: path.to_owned(), source });
+                    // An error says that the thread is at its end.
+                    let _ = self.wake.send(Ok(Event::default()));
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, file: &Watchee) {
+        for path in file.directories() {
+            let Some(directory) = self.directories.get_mut(path) else { continue };
+            directory.files -= 1;
+            if directory.files == 0 {
+                self.directories.remove(path);
+                // A directory that is gone is watched no more.
+                let _ = self.watcher.unwatch(path);
+            }
+        }
+    }
+
+    /// Follows what changed; gives the URIs that it changed.
+    fn update(&mut self, mut changed: Changed) -> Vec<String> {
+        if let Some(error) = changed.lost.take() {
+            self.report.tell(WatchError::Lost(error));
+            changed.is_everything = true;
+        }
+        self.watch_again(&mut changed);
+        let is_changed = |file: &Watchee| changed.concerns(&file.named) || changed.concerns(&file.real);
+        let files = self.files.iter().filter(|(_, file)| is_changed(file));
+        let files: Vec<(String, Watchee)> = files.map(|(uri, file)| (uri.clone(), file.clone())).collect();
+        for (uri, file) in &files {
+            self.follow(uri, file);
+        }
+        files.into_iter().map(|(uri, _)| uri).collect()
+    }
+
+    /// Watches directories that were not there, or went and came back; what is in them is new.
+    fn watch_again(&mut self, changed: &mut Changed) {
+        for (path, directory) in &mut self.directories {
+            let was_watched = directory.is_watched;
+            if changed.paths.contains(path) {
+                directory.is_watched = false;
+            }
+            if !directory.is_watched {
+                directory.is_watched = self.watcher.watch(path, RecursiveMode::NonRecursive).is_ok();
+                if directory.is_watched && !was_watched {
+                    changed.paths.insert(path.clone());
+                }
+            }
+        }
+    }
+
+    /// Whether there are directories to be watched that can't be.
+    fn is_incomplete(&self) -> bool {
+        self.directories.values().any(|directory| !directory.is_watched)
+    }
+
+    /// Watches where a symbolic link leads now.
+    fn follow(&mut self, uri: &str, before: &Watchee) {
+        let Some(now) = Watchee::new(&before.named).filter(|now| now != before) else { return };
+        self.add(&now);
+        self.remove(before);
+        self.files.insert(uri.to_owned(), now);
+    }
+}
+
+impl Watchee {
+    fn new(path: &Path) -> Option<Self> {
+        let named = std::path::absolute(path).ok()?;
         // A file that isn't there yet has no other path.
         let real = named.canonicalize().unwrap_or_else(|_| named.clone());
-        for file in BTreeSet::from([named, real]) {
-            self.add_directory_of(&file).map_err(failed)?;
-            self.files.entry(uri.to_owned()).or_default().insert(file);
-        }
-        Ok(())
+        Some(Self { named, real })
     }
 
-    fn add_directory_of(&mut self, file: &Path) -> notify::Result<()> {
-        let Some(directory) = file.parent() else { return Ok(()) };
-        let files = self.directories.get(directory).copied().unwrap_or(0);
-        if files == 0 {
-            self.watcher.watch(directory, RecursiveMode::NonRecursive)?;
-        }
-        self.directories.insert(directory.to_owned(), files + 1);
-        Ok(())
+    fn directories(&self) -> BTreeSet<&Path> {
+        [&self.named, &self.real].into_iter().filter_map(|path| path.parent()).collect()
     }
+}
 
-    fn remove(&mut self, uri: &str) {
-        for file in self.files.remove(uri).unwrap_or_default() {
-            let Some(directory) = file.parent() else { continue };
-            let Some(files) = self.directories.get_mut(directory) else { continue };
-            *files -= 1;
-            if *files == 0 {
-                self.directories.remove(directory);
-                // A directory that is gone is watched no more.
-                let _ = self.watcher.unwatch(directory);
-            }
-        }
+impl Report {
+    fn tell(&self, error: WatchError) {
+        self.0(error);
     }
+}
 
-    /// The URIs whose files changed, or whose files' directories did.
-    fn uris(&self, changed: &Changed) -> Vec<String> {
-        let has_changed = |file: &PathBuf| match changed {
-            Changed::Everything => true,
-            Changed::Paths(paths) => {
-                paths.contains(file) || file.parent().is_some_and(|directory| paths.contains(directory))
-            }
-        };
-        let files = self.files.iter().filter(|(_, files)| files.iter().any(has_changed));
-        files.map(|(uri, _)| uri.clone()).collect()
+impl std::fmt::Debug for Report {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Report")
     }
 }
 

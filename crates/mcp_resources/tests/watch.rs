@@ -26,7 +26,7 @@ fn registry(directory: &Path) -> Registry {
     let template = ResourceTemplate::new("file:///{+path}", "File", move |parameters: Parameters| {
         root.read_text(&parameters.path("path")?).map_err(ReadError::from)
     });
-    let source = move |parameters: &Parameters| Some(files.join(parameters.path("path").ok()?));
+    let source = move |parameters: &Parameters| Some(files.join(parameters.optional("path")?));
     registry.register_template(template.source(source)).unwrap();
     registry
 }
@@ -116,10 +116,18 @@ async fn subscriber_hears_of_a_file_behind_a_link() {
     subscribe(&mut client, "org://a.org").await;
     fs::write(&file, "2").unwrap();
     assert_eq!(updated(&mut client).await, "org://a.org");
+    let other = elsewhere.path().join("sub/other.org");
+    fs::create_dir(other.parent().unwrap()).unwrap();
+    fs::write(&other, "3").unwrap();
+    std::os::unix::fs::symlink(&other, directory.path().join("new")).unwrap();
+    fs::rename(directory.path().join("new"), directory.path().join("a.org")).unwrap();
+    assert_eq!(updated(&mut client).await, "org://a.org", "the link leads elsewhere");
+    fs::write(&other, "4").unwrap();
+    assert_eq!(updated(&mut client).await, "org://a.org", "what it leads to is watched");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn file_in_a_directory_that_is_not_there_is_reported() {
+async fn file_in_a_directory_that_is_not_there_is_reported_and_seen_when_it_comes() {
     let directory = tempfile::tempdir().unwrap();
     let registry = registry(directory.path());
     let (sender, reports) = mpsc::channel();
@@ -127,7 +135,29 @@ async fn file_in_a_directory_that_is_not_there_is_reported() {
     let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
     subscribe(&mut client, "file:///no/b.org").await;
     let report = reports.recv_timeout(support::PATIENCE).unwrap();
-    assert!(report.contains("b.org can't be watched, so nobody is told when it changes"), "{report}");
+    assert!(report.contains("no can't be watched, so for now nobody is told"), "{report}");
+    fs::create_dir(directory.path().join("no")).unwrap();
+    assert_eq!(updated(&mut client).await, "file:///no/b.org", "the directory is there");
+    fs::write(directory.path().join("no/b.org"), "1").unwrap();
+    assert_eq!(updated(&mut client).await, "file:///no/b.org", "the file is");
+}
+
+#[tokio::test]
+async fn subscriber_hears_of_a_file_in_a_directory_that_was_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let (folder, file) = (directory.path().join("folder"), directory.path().join("folder/b.org"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(&file, "1").unwrap();
+    let registry = registry(directory.path());
+    let _watch = FileWatch::start(&registry, |_| ()).unwrap();
+    let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
+    subscribe(&mut client, "file:///folder/b.org").await;
+    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(updated(&mut client).await, "file:///folder/b.org", "it is gone");
+    fs::create_dir(&folder).unwrap();
+    assert_eq!(updated(&mut client).await, "file:///folder/b.org", "the directory is back");
+    fs::write(&file, "2").unwrap();
+    assert_eq!(updated(&mut client).await, "file:///folder/b.org", "the file is");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -70,6 +70,21 @@ fn root_gives_the_files_below_it() {
 }
 
 #[test]
+fn paths_that_no_file_has_are_not_found_and_no_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("file"), "").unwrap();
+    std::fs::create_dir(directory.path().join("directory")).unwrap();
+    let root = Root::open(directory.path()).unwrap();
+    let error = |path: &str| crate::ReadError::from(root.read(&PathParam::new(path).unwrap()).unwrap_err());
+    assert!(matches!(error("file/below"), crate::ReadError::NotFound));
+    assert!(matches!(error(&"long".repeat(100)), crate::ReadError::NotFound));
+    assert!(matches!(error("directory"), crate::ReadError::BadParameters(_)));
+    let opened =
+        crate::ReadError::from(std::fs::read_to_string(directory.path().join("directory")).unwrap_err());
+    assert!(matches!(opened, crate::ReadError::BadParameters(_)), "{opened:?}");
+}
+
+#[test]
 fn file_over_the_limit_is_not_read() {
     let directory = tempfile::tempdir().unwrap();
     let endless = std::fs::File::create(directory.path().join("large")).unwrap();
@@ -106,7 +121,14 @@ fn links_are_followed_within_the_root_and_not_out_of_it() {
         let path = PathParam::new(path).unwrap();
         assert!(matches!(root.read(&path), Err(PathError::Escape)), "{path}: {:?}", root.read(&path));
         assert!(matches!(root.join(&path), Err(PathError::Escape)), "{path}");
+        assert_eq!(root.source(&path), None, "{path}");
     }
+    symlink("../nothing", root.path().join("dangling")).unwrap();
+    for path in ["dangling", "sub/directory/new", "none/new"] {
+        assert_eq!(root.source(&PathParam::new(path).unwrap()), None, "{path}");
+    }
+    assert_eq!(root.source(&PathParam::new("inside").unwrap()), Some(root.path().join("sub/note")));
+    assert_eq!(root.source(&PathParam::new("sub/new").unwrap()), Some(root.path().join("sub/new")));
     assert!(root.read(&PathParam::new("loop").unwrap()).is_err());
 }
 

@@ -1,6 +1,7 @@
 //! Which URIs clients subscribed to.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use crate::Registry;
@@ -31,7 +32,8 @@ struct State {
 
 impl Registry {
     /// Calls a function whenever a URI gets its first subscriber or loses its last one, over all servers that share
-    /// the registry; at once for those that have subscribers already. It must not block, nor change subscriptions.
+    /// the registry; at once for those that have subscribers already. The client waits for it, and it must not change
+    /// subscriptions. One that panics has seen that change, and sees the next.
     pub fn on_interest(&self, observer: impl Fn(&Registry, Interest<'_>) + Send + Sync + 'static) {
         self.with_interests(|state| {
             state.subscriptions.keys().for_each(|uri| observer(self, Interest::Begins(uri)));
@@ -73,7 +75,10 @@ impl Registry {
 impl State {
     #[cfg(feature = "server")]
     fn tell(&self, registry: &Registry, interest: Interest<'_>) {
-        self.observers.iter().for_each(|observer| observer(registry, interest));
+        for observer in &self.observers {
+            // The panic hook has said it, and a client's subscription is not the place to fail.
+            let _ = catch_unwind(AssertUnwindSafe(|| observer(registry, interest)));
+        }
     }
 }
 
