@@ -1,5 +1,7 @@
 //! A registry, spoken in MCP.
 
+#[cfg(any(feature = "stdio", feature = "http"))]
+mod batch;
 mod changes;
 #[cfg(feature = "http")]
 mod http;
@@ -43,6 +45,7 @@ const PAGE_SIZE: usize = 1000;
 /// | `notifications/resources/updated` | after [`Registry::notify_updated`] |
 /// | `notifications/resources/list_changed` | after what changes the registry, one for many changes at once |
 /// | `initialize`, `server/discover`, `ping` | as the revision of the client says |
+/// | batches | from clients of 2025-03-26, over standard input and HTTP; each message is answered by itself |
 /// | `tools/…`, `prompts/…` and the rest | by [`Server::with_handler`] |
 ///
 /// The capability `resources` is there even while the registry is empty.

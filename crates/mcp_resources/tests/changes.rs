@@ -5,6 +5,9 @@ mod support;
 
 use std::sync::Arc;
 
+use mcp_resources::rmcp::ServerHandler;
+use mcp_resources::rmcp::model::{ErrorData, ServerConfig, SubscriptionFilter};
+use mcp_resources::rmcp::service::SubscriptionContext;
 use mcp_resources::{Bundle, Parameters, Registry, Resource, ResourceTemplate, Server};
 use serde_json::{Value, json};
 use support::{Client, Era};
@@ -72,7 +75,41 @@ async fn client_can_not_subscribe_without_end() {
     client.result("resources/subscribe", json!({ "uri": "id://5" })).await;
     let (code, message, _) = client.error("resources/subscribe", json!({ "uri": "id://more" })).await;
     assert_eq!(code, -32602);
-    assert_eq!(message, "a client may subscribe to 1024 resources; unsubscribe from some first");
+    assert_eq!(
+        message,
+        "a client may subscribe to 1024 resources, with URIs of 1 MiB in all; unsubscribe from some first"
+    );
+    let mut client = Client::of(server(&registry()), LATEST).await;
+    let long = |number: usize| json!({ "uri": format!("id://{number}{}", "x".repeat(100_000)) });
+    for number in 0..10 {
+        client.result("resources/subscribe", long(number)).await;
+    }
+    assert_eq!(client.error("resources/subscribe", long(10)).await.0, -32602);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listener_that_named_resources_twice_or_none_leaves_nothing_behind() {
+    let registry = registry();
+    let (sender, ends) = std::sync::mpsc::channel();
+    registry.on_interest(move |_, interest| {
+        if let mcp_resources::Interest::Ends(uri) = interest {
+            sender.send(uri.to_owned()).unwrap();
+        }
+    });
+    let mut client = Client::of(server(&registry), Era::Modern).await;
+    let mut uris: Vec<String> = (0..1024).map(|number| format!("id://{number}")).collect();
+    uris.push("id://0".to_owned());
+    for uris in
+        [vec!["id://0".to_owned(), "id://0".to_owned()], uris, Vec::new(), vec!["other://".to_owned()]]
+    {
+        let (id, _) =
+            listen(&mut client, json!({ "resourceSubscriptions": uris, "resourcesListChanged": true })).await;
+        client.notify("notifications/cancelled", json!({ "requestId": id })).await;
+    }
+    settle(&mut client).await;
+    let next = || ends.recv_timeout(support::PATIENCE).unwrap();
+    let ended: Vec<String> = tokio::task::block_in_place(|| (0..1025).map(|_| next()).collect());
+    assert_eq!(ended.iter().filter(|uri| *uri == "id://0").count(), 2);
 }
 
 #[tokio::test]
@@ -154,4 +191,44 @@ async fn client_that_fell_behind_is_told_that_everything_changed() {
     (0..5000).for_each(|number| registry.notify_updated(&format!("id://{number}")));
     let methods = [client.notice().await, client.notice().await].map(|notice| notice["method"].clone());
     assert_eq!(methods, ["notifications/resources/list_changed", "notifications/resources/updated"]);
+}
+
+/// Says that its tools changed as soon as somebody listens.
+struct Restless;
+
+impl ServerHandler for Restless {
+    fn get_info(&self) -> ServerConfig {
+        let mut config = ServerConfig::default();
+        config.capabilities = serde_json::from_value(json!({ "tools": { "listChanged": true } })).unwrap();
+        config
+    }
+
+    fn accepted_subscription_filter(&self, _: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        context.sink().notify_tool_list_changed().await.unwrap();
+        context.cancelled().await;
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn one_stream_tells_of_the_tools_of_a_handler_and_of_resources() {
+    let registry = registry();
+    let mut client = Client::of(server(&registry).with_handler(Restless), Era::Modern).await;
+    let wanted = json!({
+        "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["org://a.org"],
+    });
+    let (id, accepted) = listen(&mut client, wanted.clone()).await;
+    assert_eq!(accepted, wanted);
+    assert_eq!(client.notice().await["method"], "notifications/tools/list_changed");
+    registry.notify_updated("org://a.org");
+    assert_eq!(client.notice().await["method"], "notifications/resources/updated");
+    client.notify("notifications/cancelled", json!({ "requestId": id })).await;
+    settle(&mut client).await;
+    registry.notify_updated("org://a.org");
+    settle(&mut client).await;
+    assert!(client.notices.is_empty(), "{:?}", client.notices);
 }

@@ -135,6 +135,160 @@ async fn client_with_a_session_lists_reads_and_ends_it() {
     }
 }
 
+/// Initializes; gives the session.
+async fn session(address: SocketAddr, version: &str) -> String {
+    let initialized = post(address, &[], &call("initialize", initialize(version))).await;
+    let session = initialized.header("mcp-session-id").unwrap().to_owned();
+    let notice = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(post(address, &[("Mcp-Session-Id", session.as_str())], &notice).await.status, 202);
+    session
+}
+
+#[tokio::test]
+async fn batch_of_a_client_of_2025_03_26_is_answered_in_one_stream() {
+    let address = start(http(&registry())).await;
+    let session = session(address, "2025-03-26").await;
+    let headers = [("Mcp-Session-Id", session.as_str())];
+    let notice = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    let request = |id: &str, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method });
+    let batch = json!([notice, request("a", "ping"), notice, request("b", "resources/list")]);
+    let answer = post(address, &headers, &batch).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/event-stream")));
+    let events = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let mut answers: Vec<Value> = events.filter_map(|event| serde_json::from_str(event).ok()).collect();
+    answers.sort_by_key(|answer| answer["id"].to_string());
+    assert_eq!(
+        answers,
+        [
+            json!({ "jsonrpc": "2.0", "id": "a", "result": {} }),
+            json!({ "jsonrpc": "2.0", "id": "b", "result": { "resources": [{ "uri": "x:a", "name": "a" }] } }),
+        ]
+    );
+    assert_eq!(post(address, &headers, &json!([notice, notice])).await.status, 202);
+    assert_eq!(post(address, &[("Mcp-Session-Id", "none")], &batch).await.status, 404);
+}
+
+#[tokio::test]
+async fn batch_is_refused_where_there_may_be_none() {
+    let address = start(http(&registry())).await;
+    let ping = || json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]);
+    let initialize = json!([call("initialize", initialize("2025-03-26"))]);
+    let table = [
+        ("2025-06-18", ping()),
+        ("2025-11-25", ping()),
+        ("2026-07-28", ping()),
+        ("2025-03-26", json!([])),
+        ("2025-03-26", json!([5])),
+        ("2025-03-26", json!([{ "id": 1 }])),
+        ("2025-03-26", vec![ping()[0].clone(); 101].into()),
+        ("2025-03-26", initialize),
+    ];
+    for (version, batch) in table {
+        let answer = post(address, &[("MCP-Protocol-Version", version)], &batch).await;
+        assert_eq!(answer.status, 400, "{version} {batch}");
+        let error = answer.message();
+        assert_eq!((&error["id"], &error["error"]["code"]), (&json!(null), &json!(-32600)));
+    }
+}
+
+#[tokio::test]
+async fn body_that_is_no_message_is_refused() {
+    let address = start(http(&registry())).await;
+    let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: application/json, text/event-stream\r\nConnection: close\r\n";
+    let table = [
+        ("application/json", "{", 400, Some(-32700)),
+        ("application/json; charset=utf-8", "", 400, Some(-32700)),
+        ("application/json", "5", 400, Some(-32600)),
+        ("application/json", r#"{"id":1,"method":"ping"}"#, 400, Some(-32600)),
+        ("text/plain", "{", 415, None),
+    ];
+    for (content_type, body, status, code) in table {
+        let length = body.len();
+        let request = format!("{head}Content-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n{body}");
+        let answer = exchange(address, &request).await;
+        assert_eq!(answer.status, status, "{body}");
+        if let Some(code) = code {
+            let message = answer.message();
+            assert_eq!((&message["id"], &message["error"]["code"]), (&json!(null), &json!(code)), "{body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn request_of_2026_07_28_is_refused_with_the_status_and_the_code_of_the_revision() {
+    let address = start(http(&registry())).await;
+    let version = ("MCP-Protocol-Version", "2026-07-28");
+    let read = ("Mcp-Method", "resources/read");
+    let list = ("Mcp-Method", "resources/list");
+    let with_meta = |mut params: Value| {
+        params["_meta"] = meta();
+        params
+    };
+    let mut other = with_meta(json!({}));
+    other["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2030-01-01");
+    let a = || with_meta(json!({ "uri": "x:a" }));
+    let table = [
+        (vec![version], "resources/list", with_meta(json!({})), 400, -32020),
+        (vec![list], "resources/list", with_meta(json!({})), 400, -32020),
+        (
+            vec![("MCP-Protocol-Version", "2025-11-25"), list],
+            "resources/list",
+            with_meta(json!({})),
+            400,
+            -32020,
+        ),
+        (vec![version, list], "resources/read", a(), 400, -32020),
+        (vec![version, read], "resources/read", a(), 400, -32020),
+        (vec![version, read, ("Mcp-Name", "x:b")], "resources/read", a(), 400, -32020),
+        (vec![version, list], "resources/list", json!({}), 400, -32602),
+        (vec![("MCP-Protocol-Version", "2030-01-01"), list], "resources/list", other, 400, -32022),
+        (vec![version, ("Mcp-Method", "ping")], "ping", with_meta(json!({})), 404, -32601),
+        (vec![version, ("Mcp-Method", "tools/list")], "tools/list", with_meta(json!({})), 404, -32601),
+        (vec![version, ("Mcp-Method", "no/such")], "no/such", with_meta(json!({})), 404, -32601),
+    ];
+    for (headers, method, params, status, code) in table {
+        let answer = post(address, &headers, &call(method, params)).await;
+        let message = answer.message();
+        assert_eq!(
+            (answer.status, &message["error"]["code"]),
+            (status, &json!(code)),
+            "{headers:?} {message}"
+        );
+        assert_eq!(message["id"], 1);
+    }
+    for method in ["GET", "DELETE"] {
+        let closing = [version, ("Connection", "close")];
+        assert_eq!(exchange(address, &request(method, &closing, &Value::Null)).await.status, 405, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn lists_and_reads_of_2026_07_28_always_say_how_long_they_may_be_kept() {
+    let address = start(http(&registry())).await;
+    let requests = [
+        ("resources/list", json!({})),
+        ("resources/templates/list", json!({})),
+        ("resources/read", json!({ "uri": "x:a" })),
+    ];
+    for (method, params) in requests {
+        let result = &modern(address, method, params).await.message()["result"];
+        assert_eq!((&result["ttlMs"], &result["cacheScope"]), (&json!(0), &json!("private")), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn body_that_is_too_long_is_refused() {
+    let address = start(http(&registry())).await;
+    let long = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping", "params": { "x": "x".repeat(5 << 20) } });
+    let request = request("POST", &[("Connection", "close")], &long);
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    // The server may close before all was written.
+    _ = stream.write_all(request.as_bytes()).await;
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).await.unwrap();
+    assert_eq!(&status, b"HTTP/1.1 413");
+}
+
 #[tokio::test]
 async fn client_without_a_session_discovers_lists_and_reads() {
     let address = start(http(&registry())).await;

@@ -254,3 +254,57 @@ async fn notes_without_a_directory_says_what_is_wrong() {
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("error: "));
     assert_eq!(Command::new(example("notes")).output().await.unwrap().status.code(), Some(2));
 }
+
+#[tokio::test]
+async fn batch_of_a_client_of_2025_03_26_is_answered_message_by_message() {
+    let (_outside, directory) = notes();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, Era::Legacy("2025-03-26")).await;
+    let request = |id: &str, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method });
+    let notice = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    let batch = json!([request("a", "ping"), notice, request("b", "resources/list"), 5]);
+    client.write_line(&format!(" \t{batch}")).await;
+    let mut answers = std::collections::BTreeMap::new();
+    for _ in 0..3 {
+        let answer = client.read().await;
+        answers.insert(answer["id"].to_string(), answer);
+    }
+    assert_eq!(answers["\"a\""]["result"], json!({}));
+    assert_eq!(answers["\"b\""]["result"]["resources"].as_array().unwrap().len(), 2);
+    assert_eq!(answers["null"]["error"]["code"], -32600);
+    assert_eq!(client.result("ping", json!({})).await, json!({}));
+}
+
+#[tokio::test]
+async fn batch_is_refused_where_the_revision_has_none() {
+    let (_outside, directory) = notes();
+    for era in [Era::Legacy("2025-06-18"), LATEST, Era::Modern] {
+        let mut child = start(&directory);
+        let mut client = connect(&mut child, era).await;
+        client.result("resources/list", json!({})).await;
+        for batch in [json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]), json!([])] {
+            client.write(batch).await;
+            let answer = client.read().await;
+            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(null), &json!(-32600)), "{era:?}");
+        }
+        client.result("resources/list", json!({})).await;
+    }
+}
+
+#[tokio::test]
+async fn batch_with_more_bytes_than_are_read_at_once_is_split() {
+    let (_outside, directory) = notes();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, Era::Legacy("2025-03-26")).await;
+    let request = |id: u64| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": "resources/read",
+        "params": { "uri": "notes://todo.md", "filler": "x".repeat(100) } })
+    };
+    client.write((1000..1500).map(request).collect()).await;
+    let mut open: std::collections::BTreeSet<u64> = (1000..1500).collect();
+    while !open.is_empty() {
+        let answer = client.read().await;
+        assert_eq!(answer["result"]["contents"][0]["uri"], "notes://todo.md");
+        assert!(open.remove(&answer["id"].as_u64().unwrap()), "one answer each");
+    }
+}

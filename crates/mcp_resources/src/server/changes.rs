@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::Peer;
 use rmcp::model::ResourceUpdatedNotificationParam;
-use rmcp::service::{RoleServer, SubscriptionContext};
+use rmcp::service::{RoleServer, SubscriptionSink};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
@@ -15,6 +15,9 @@ use crate::template::normal_uri;
 
 /// How many URIs a client may subscribe to.
 pub(super) const MAX_SUBSCRIPTIONS: usize = 1024;
+
+/// How many bytes the URIs may have that a client subscribed to.
+const MAX_SUBSCRIBED_BYTES: usize = 1024 * 1024;
 
 /// The URIs that a client subscribed to, as it wrote them, by the form in which URIs are compared.
 #[derive(Debug, Clone)]
@@ -54,7 +57,7 @@ impl Subscriptions {
         let Some(key) = normal_uri(uri) else { return false };
         let mut uris = self.shared.uris();
         let known = uris.get(&key).is_some_and(|spellings| spellings.contains(uri));
-        let room = known || uris.values().map(BTreeSet::len).sum::<usize>() < MAX_SUBSCRIPTIONS;
+        let room = known || has_room(uris.values().flatten(), uri);
         if room {
             let spellings = uris.entry(key.clone()).or_default();
             if spellings.is_empty() {
@@ -86,6 +89,11 @@ impl Subscriptions {
             }
         }
     }
+}
+
+fn has_room<'u>(uris: impl Iterator<Item = &'u String>, uri: &str) -> bool {
+    let (count, bytes) = uris.fold((0, 0), |(count, bytes), uri| (count + 1, bytes + uri.len()));
+    count < MAX_SUBSCRIPTIONS && bytes + uri.len() <= MAX_SUBSCRIBED_BYTES
 }
 
 impl Subscribed {
@@ -159,11 +167,9 @@ pub(super) async fn forward(
 pub(super) async fn listen(
     mut events: Receiver<Event>,
     subscriptions: Subscriptions,
-    context: &SubscriptionContext,
+    sink: &SubscriptionSink,
 ) {
-    let accepted = context.accepted();
-    let wants_list = accepted.resources_list_changed == Some(true);
-    let sink = context.sink();
+    let wants_list = sink.accepted().resources_list_changed == Some(true);
     while let Some(changes) = Changes::next(&mut events).await {
         if changes.list && wants_list && sink.notify_resource_list_changed().await.is_err() {
             return;

@@ -1,26 +1,32 @@
 //! Many clients, over Streamable HTTP.
 
+mod batch;
+
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use hyper::http::HeaderMap;
+use hyper::http::request::Parts;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::ServerHandler;
+use rmcp::model::ErrorCode;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use super::batch::is_batch;
 use super::{NoHandler, ServeError, Server, Session};
 
 /// Where clients send their requests.
@@ -202,7 +208,35 @@ impl<H: ServerHandler> Endpoint<H> {
             response.headers_mut().insert(WWW_AUTHENTICATE, "Bearer".parse().expect("visible ASCII"));
             return response;
         }
-        self.service.handle(request).await
+        match *request.method() {
+            Method::POST => self.answer_post(request).await,
+            _ => self.service.handle(request).await,
+        }
+    }
+
+    async fn answer_post(&self, request: Request<Incoming>) -> Response<BoxBody<Bytes, Infallible>> {
+        let (head, body) = request.into_parts();
+        let Ok(body) = Limited::new(body, self.service.config.max_request_body_bytes).collect().await else {
+            return refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long, or it ended early.");
+        };
+        let body = body.to_bytes();
+        match is_batch(&body) {
+            true => batch::answer(self, &head, &body).await,
+            false => self.answer_message(head, body).await,
+        }
+    }
+
+    async fn answer_message(&self, head: Parts, body: Bytes) -> Response<BoxBody<Bytes, Infallible>> {
+        let is_json = names_json(&head.headers);
+        let response = self.service.handle(Request::from_parts(head, Full::new(body.clone()))).await;
+        // It is said of a body that is no message, too.
+        match response.status() {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if is_json => match serde_json::from_slice::<Value>(&body) {
+                Ok(_) => invalid(ErrorCode::INVALID_REQUEST, "the body is not a message of JSON-RPC 2.0"),
+                Err(_) => invalid(ErrorCode::PARSE_ERROR, "the body is not JSON"),
+            },
+            _ => response,
+        }
     }
 }
 
@@ -211,6 +245,21 @@ fn refusal(status: StatusCode, text: &'static str) -> Response<BoxBody<Bytes, In
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, "text/plain".parse().expect("visible ASCII"));
     response
+}
+
+/// A refusal of what has no id that could be repeated.
+fn invalid(code: ErrorCode, message: &str) -> Response<BoxBody<Bytes, Infallible>> {
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code.0, "message": message } });
+    let mut response = Response::new(Full::new(Bytes::from(error.to_string())).boxed());
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, "application/json".parse().expect("visible ASCII"));
+    response
+}
+
+fn names_json(headers: &HeaderMap) -> bool {
+    let named = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = named.split(';').next().unwrap_or_default();
+    essence.trim().eq_ignore_ascii_case("application/json")
 }
 
 impl Token {

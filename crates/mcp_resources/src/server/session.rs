@@ -2,7 +2,7 @@
 #![expect(deprecated, reason = "clients until 2025-11-25 set the level of logs")]
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -48,7 +48,7 @@ pub struct Session<H = NoHandler> {
 /// A `subscriptions/listen` about resources.
 #[derive(Debug)]
 struct Listener {
-    uris: Option<Vec<String>>,
+    uris: BTreeSet<String>,
     subscriptions: Subscriptions,
     events: Receiver<Event>,
 }
@@ -103,22 +103,23 @@ impl<H: ServerHandler> Session<H> {
         }
     }
 
-    /// Prepares a stream about these resources.
-    fn listener(&self, uris: Option<Vec<String>>) -> Listener {
+    /// Prepares a stream about those of these resources that there are.
+    fn listener<'u>(&self, uris: impl Iterator<Item = &'u String>) -> Listener {
         let events = self.server.registry.events();
         let subscriptions = Subscriptions::new(self.server.registry.clone());
-        uris.iter().flatten().for_each(|uri| {
-            subscriptions.add(uri);
-        });
+        let uris = uris.take(MAX_SUBSCRIPTIONS).filter(|uri| self.server.registry.contains(uri));
+        let uris = uris.filter(|uri| subscriptions.add(uri)).cloned().collect();
         Listener { uris, subscriptions, events }
     }
 
     /// Takes what was prepared for a stream.
-    fn take_listener(&self, uris: Option<&Vec<String>>) -> Listener {
+    fn take_listener<'u>(&self, accepted: impl Iterator<Item = &'u String>) -> Listener {
+        let accepted: BTreeSet<&String> = accepted.collect();
         let mut listeners = locked(&self.listeners);
-        match listeners.iter().position(|listener| listener.uris.as_ref() == uris) {
+        let is_it = |listener: &Listener| listener.uris.iter().eq(accepted.iter().copied());
+        match listeners.iter().position(is_it) {
             Some(place) => listeners.remove(place),
-            None => self.listener(uris.cloned()),
+            None => self.listener(accepted.into_iter()),
         }
     }
 
@@ -175,6 +176,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Whether the client speaks a revision without `initialize`, from 2026-07-28.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
+}
+
+/// Whether a stream has anything to do with the registry.
+fn is_about_resources(requested: &SubscriptionFilter) -> bool {
+    requested.resources_list_changed == Some(true) || requested.resource_subscriptions.is_some()
 }
 
 fn place(request: Option<PaginatedRequestParams>) -> Result<Option<u64>, ErrorData> {
@@ -278,7 +284,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
                 true => Ok(()),
                 false => Err(ErrorData::invalid_params(
                     format!(
-                        "a client may subscribe to {MAX_SUBSCRIPTIONS} resources; unsubscribe from some first"
+                        "a client may subscribe to {MAX_SUBSCRIPTIONS} resources, with URIs of 1 MiB in all; unsubscribe from some first"
                     ),
                     None,
                 )),
@@ -299,38 +305,45 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         .await
     }
 
-    /// A stream is either about resources, which the registry serves, or about what the handler offers.
+    /// What is about resources is the registry's, the rest the handler's, on one stream.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let is_known = |uri: &&String| self.server.registry.contains(uri);
-        let uris: Option<Vec<String>> = requested
-            .resource_subscriptions
-            .as_ref()
-            .map(|uris| uris.iter().take(MAX_SUBSCRIPTIONS).filter(is_known).cloned().collect());
-        if requested.resources_list_changed != Some(true) && uris.is_none() {
-            let nothing = SubscriptionFilter::new();
-            return Some(self.handler().accepted_subscription_filter(requested).unwrap_or(nothing));
+        let mut accepted = self.handler().accepted_subscription_filter(requested).unwrap_or_default();
+        let mut uris = None;
+        if is_about_resources(requested) {
+            let listener = self.listener(requested.resource_subscriptions.iter().flatten());
+            uris = Some(listener.uris.iter().cloned().collect()).filter(|uris: &Vec<_>| !uris.is_empty());
+            locked(&self.listeners).push(listener);
         }
-        locked(&self.listeners).push(self.listener(uris.clone()));
-        let mut accepted = SubscriptionFilter::new();
         accepted.resources_list_changed = requested.resources_list_changed;
         accepted.resource_subscriptions = uris;
         Some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let requested = context.requested();
-        if requested.resources_list_changed != Some(true) && requested.resource_subscriptions.is_none() {
+        if !is_about_resources(context.requested()) {
             return self.handler().listen(context).await;
         }
+        let accepted = context.accepted();
+        let is_of_handler =
+            accepted.tools_list_changed == Some(true) || accepted.prompts_list_changed == Some(true);
         let Listener { events, subscriptions, .. } =
-            self.take_listener(context.accepted().resource_subscriptions.as_ref());
+            self.take_listener(accepted.resource_subscriptions.iter().flatten());
+        let sink = context.sink().clone();
         let mut client_ended = self.client_ended.subscribe();
+        let of_handler = async {
+            match is_of_handler {
+                true => self.handler().listen(context).await,
+                false => {
+                    context.cancelled().await;
+                    Ok(())
+                }
+            }
+        };
         tokio::select! {
-            () = listen(events, subscriptions, &context) => (),
-            _ = client_ended.wait_for(|ended| *ended) => (),
-            () = context.cancelled() => (),
+            result = of_handler => result,
+            () = listen(events, subscriptions, &sink) => Ok(()),
+            _ = client_ended.wait_for(|ended| *ended) => Ok(()),
         }
-        Ok(())
     }
 
     async fn set_level(

@@ -1,5 +1,7 @@
 //! One client, on standard input and output.
 
+mod unbatched;
+
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use super::{ServeError, Server};
+use unbatched::Unbatched;
 
 impl<H: ServerHandler> Server<H> {
     /// Serves the client on standard input and output until it closes them, as a program whose `main` does no more:
@@ -40,7 +43,7 @@ impl<H: ServerHandler> Server<H> {
     pub async fn serve_stdio(self) -> Result<(), ServeError> {
         let session = Arc::new(self).session();
         let (input, output) = stdio_pipes();
-        let input = Input { pipe: input, ended: session.client_ended() };
+        let input = Unbatched::new(Input { pipe: input, ended: session.client_ended() });
         let running = match session.serve((input, output)).await {
             Ok(running) => running,
             // A client that only looked whether the server starts.

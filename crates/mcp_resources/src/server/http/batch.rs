@@ -1,0 +1,92 @@
+//! Batches over HTTP: the answers of their messages, in one stream.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http_body_util::BodyExt;
+use http_body_util::combinators::BoxBody;
+use hyper::body::{Body, Bytes, Frame};
+use hyper::header::CONTENT_LENGTH;
+use hyper::http::HeaderMap;
+use hyper::http::request::Parts;
+use hyper::{Response, StatusCode};
+use rmcp::ServerHandler;
+use rmcp::model::ErrorCode;
+use serde_json::Value;
+
+use super::{Endpoint, invalid};
+use crate::server::batch;
+
+/// How many messages a batch may have.
+const MAX_MESSAGES: usize = 100;
+
+const REFUSAL: &str = "only sessions of 2025-03-26 have batches, of 1 to 100 messages without initialize; send one message at a time";
+
+/// Streams of events that become one: a frame is an event.
+struct Joined(Vec<BoxBody<Bytes, Infallible>>);
+
+/// Hands each message of a batch on as if it had come alone. What one of them is refused with is the answer to all:
+/// it is about the session or the headers, which they share.
+pub(super) async fn answer<H: ServerHandler>(
+    endpoint: &Endpoint<H>,
+    head: &Parts,
+    body: &[u8],
+) -> Response<BoxBody<Bytes, Infallible>> {
+    let Some(messages) = messages(&head.headers, body) else {
+        return invalid(ErrorCode::INVALID_REQUEST, REFUSAL);
+    };
+    let mut streams = Vec::new();
+    let mut answer = None;
+    for message in messages {
+        let mut head = head.clone();
+        head.headers.remove(CONTENT_LENGTH);
+        let response = endpoint.answer_message(head, message.to_string().into()).await;
+        if !response.status().is_success() {
+            return response;
+        }
+        let (head, body) = response.into_parts();
+        // What is only accepted has no stream.
+        if head.status == StatusCode::OK {
+            streams.push(body);
+            answer = Some(head);
+        } else {
+            answer.get_or_insert(head);
+        }
+    }
+    let answer = answer.expect("a batch has messages");
+    Response::from_parts(answer, Joined(streams).boxed())
+}
+
+/// The messages of a batch from a client that may send one. A client that names no revision speaks 2025-03-26.
+fn messages(headers: &HeaderMap, body: &[u8]) -> Option<Vec<Value>> {
+    let may = headers.get("mcp-protocol-version").is_none_or(|version| version == batch::revision());
+    let messages = batch::messages(body).filter(|_| may)?;
+    let is_sound = |message: &Value| message.is_object() && message["method"] != "initialize";
+    let may = messages.len() <= MAX_MESSAGES && messages.iter().all(is_sound);
+    may.then_some(messages)
+}
+
+impl Body for Joined {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let streams = &mut self.get_mut().0;
+        let mut place = 0;
+        while let Some(stream) = streams.get_mut(place) {
+            match Pin::new(stream).poll_frame(context) {
+                Poll::Ready(Some(frame)) => return Poll::Ready(Some(frame)),
+                Poll::Ready(None) => _ = streams.remove(place),
+                Poll::Pending => place += 1,
+            }
+        }
+        match streams.is_empty() {
+            true => Poll::Ready(None),
+            false => Poll::Pending,
+        }
+    }
+}
