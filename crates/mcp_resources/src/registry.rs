@@ -306,15 +306,16 @@ impl Registry {
         }
     }
 
-    /// Gives the file that this URI is read from, if its registration names one.
-    pub fn source(&self, uri: &str) -> Option<PathBuf> {
-        let found = self.state().find(uri)?;
+    /// Gives the files that this URI is read from, if its registration names any.
+    pub fn sources(&self, uri: &str) -> Vec<PathBuf> {
+        let found = self.state().find(uri);
         match found {
-            Found::Resource(resource) => resource.source.clone(),
-            Found::Template(template, found) => {
-                let source = template.description.source.as_ref()?;
-                source.path(&Parameters::new(uri.to_owned(), found))
-            }
+            Some(Found::Resource(resource)) => resource.source.iter().cloned().collect(),
+            Some(Found::Template(template, found)) => match &template.description.source {
+                Some(source) => source.paths(&Parameters::new(uri.to_owned(), found)),
+                None => Vec::new(),
+            },
+            None => Vec::new(),
         }
     }
 

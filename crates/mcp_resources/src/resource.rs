@@ -56,10 +56,10 @@ pub struct ResourceTemplate {
     pub(crate) source: Option<Source>,
 }
 
-/// Finds the file that a template's resource is read from.
-pub(crate) struct Source(Box<FindSource>);
+/// Finds the files that a template's resource is read from.
+pub(crate) struct Source(Box<FindPaths>);
 
-type FindSource = dyn Fn(&Parameters) -> Option<PathBuf> + Send + Sync;
+type FindPaths = dyn Fn(&Parameters) -> Vec<PathBuf> + Send + Sync;
 
 /// What a client is told about resources, beside where they are.
 #[derive(Debug, Default)]
@@ -246,10 +246,14 @@ impl ResourceTemplate {
         self
     }
 
-    /// Sets what finds the file that a resource is read from, for [`FileWatch`](crate::FileWatch). It must not block.
+    /// Sets what finds the file that a resource is read from, or the files, for [`FileWatch`](crate::FileWatch): an
+    /// `Option` of a path, or several. It must not block. See [`Root::source`](crate::Root::source).
     #[must_use]
-    pub fn source(mut self, source: impl Fn(&Parameters) -> Option<PathBuf> + Send + Sync + 'static) -> Self {
-        self.source = Some(Source(Box::new(source)));
+    pub fn source<Paths>(mut self, source: impl Fn(&Parameters) -> Paths + Send + Sync + 'static) -> Self
+    where
+        Paths: IntoIterator<Item = PathBuf>,
+    {
+        self.source = Some(Source(Box::new(move |parameters| source(parameters).into_iter().collect())));
         self
     }
 
@@ -259,7 +263,7 @@ impl ResourceTemplate {
 }
 
 impl Source {
-    pub(crate) fn path(&self, parameters: &Parameters) -> Option<PathBuf> {
+    pub(crate) fn paths(&self, parameters: &Parameters) -> Vec<PathBuf> {
         self.0(parameters)
     }
 }

@@ -64,7 +64,7 @@ pub enum WatchError {
 struct Watched {
     watcher: RecommendedWatcher,
     /// The files that somebody subscribed to, by URI.
-    files: HashMap<String, Watchee>,
+    files: HashMap<String, BTreeSet<Watchee>>,
     directories: HashMap<PathBuf, Directory>,
     /// Wakes the thread that tells.
     wake: Sender<notify::Result<Event>>,
@@ -72,7 +72,7 @@ struct Watched {
 }
 
 /// A file as it is named, and as it is behind symbolic links.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Watchee {
     named: PathBuf,
     real: PathBuf,
@@ -201,15 +201,13 @@ impl Watched {
     fn change(&mut self, registry: &Registry, interest: Interest<'_>) {
         match interest {
             Interest::Begins(uri) => {
-                if let Some(file) = registry.source(uri).and_then(|path| Watchee::new(&path)) {
-                    self.add(&file);
-                    self.files.insert(uri.to_owned(), file);
-                }
+                let sources = registry.sources(uri);
+                let files: BTreeSet<Watchee> = sources.iter().filter_map(|path| Watchee::new(path)).collect();
+                files.iter().for_each(|file| self.add(file));
+                self.files.insert(uri.to_owned(), files);
             }
             Interest::Ends(uri) => {
-                if let Some(file) = self.files.remove(uri) {
-                    self.remove(&file);
-                }
+                self.files.remove(uri).iter().flatten().for_each(|file| self.remove(file));
             }
         }
     }
@@ -251,13 +249,16 @@ impl Watched {
             changed.is_everything = true;
         }
         self.watch_again(&mut changed);
-        let is_changed = |file: &Watchee| changed.concerns(&file.named) || changed.concerns(&file.real);
-        let files = self.files.iter().filter(|(_, file)| is_changed(file));
-        let files: Vec<(String, Watchee)> = files.map(|(uri, file)| (uri.clone(), file.clone())).collect();
-        for (uri, file) in &files {
-            self.follow(uri, file);
+        let is_changed = |file: &&Watchee| changed.concerns(&file.named) || changed.concerns(&file.real);
+        let of_uri = |(uri, files): (&String, &BTreeSet<Watchee>)| {
+            let changed: Vec<Watchee> = files.iter().filter(is_changed).cloned().collect();
+            (!changed.is_empty()).then(|| (uri.clone(), changed))
+        };
+        let changes: Vec<(String, Vec<Watchee>)> = self.files.iter().filter_map(of_uri).collect();
+        for (uri, files) in &changes {
+            files.iter().for_each(|file| self.follow(uri, file));
         }
-        files.into_iter().map(|(uri, _)| uri).collect()
+        changes.into_iter().map(|(uri, _)| uri).collect()
     }
 
     /// Watches directories that were not there, or went and came back; what is in them is new.
@@ -286,7 +287,10 @@ impl Watched {
         let Some(now) = Watchee::new(&before.named).filter(|now| now != before) else { return };
         self.add(&now);
         self.remove(before);
-        self.files.insert(uri.to_owned(), now);
+        if let Some(files) = self.files.get_mut(uri) {
+            files.remove(before);
+            files.insert(now);
+        }
     }
 }
 

@@ -185,3 +185,22 @@ async fn interest_begins_with_the_first_subscriber_and_ends_with_the_last() {
         assert_eq!(told, ["begins org://a.org", "ends org://a.org"], "{era:?}");
     }
 }
+
+#[tokio::test]
+async fn subscriber_hears_of_each_file_that_a_template_names() {
+    for era in ERAS {
+        let directory = tempfile::tempdir().unwrap();
+        let files = ["a.org", "b.org"].map(|file| directory.path().join(file));
+        let sources = files.clone();
+        let template = ResourceTemplate::new("org://id/{id}", "Headline", |_: Parameters| "");
+        let registry = Registry::new();
+        registry.register_template(template.source(move |_| sources.clone())).unwrap();
+        let _watch = watch(&registry);
+        let mut client = Client::of(Server::new("test", "1", registry), era).await;
+        subscribe(&mut client, "org://id/1").await;
+        for file in files {
+            fs::write(file, "1").unwrap();
+            assert_eq!(updated(&mut client).await, "org://id/1", "{era:?}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What the program is told to serve.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use glob::{GlobError, MatchOptions, PatternError};
+
+/// The characters that make a pattern of an argument.
+const WILDCARDS: [char; 3] = ['*', '?', '['];
+
+/// As a shell matches: what starts with a dot is named, as the locks of editors do.
+const AS_SHELLS: MatchOptions =
+    MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+
+/// Serves Org files to MCP clients: whole files, their outlines, and headlines by path and by ID.
+///
+/// Without --http it serves one client, on standard input and output, and ends with it. No other file than those named is
+/// ever read.
+#[derive(Debug, Parser)]
+#[command(name = "org-mcp", version)]
+pub(crate) struct Arguments {
+    /// Serve the clients of this machine over HTTP, as 127.0.0.1:8080; with ORG_MCP_TOKEN set, those that send this token
+    #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
+    pub(crate) http: Option<SocketAddr>,
+    /// Org files, and patterns that name some, as '~/org/**/*.org'
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+/// Why an argument adds no file, or not all that it should.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error("nothing matches {0}; check the pattern, or the directory that it starts with")]
+    NoMatch(String),
+    #[error("{pattern} is no pattern: {source}")]
+    Pattern { pattern: String, source: PatternError },
+    #[error("a directory can't be searched: {0}")]
+    Search(#[from] GlobError),
+    #[error("{path} is left out: it is a directory; name the files in it, as '{path}/**/*.org'", path = .0.display())]
+    Directory(PathBuf),
+    #[error("{path} is left out: it is neither a file nor a directory", path = .0.display())]
+    Special(PathBuf),
+    #[error("{path} is left out: it is not UTF-8 text; save it as UTF-8 and start again", path = .0.display())]
+    NotText(PathBuf),
+    #[error("{path} is left out: {source}; correct that and start again", path = path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+}
+
+impl Arguments {
+    /// Finds the files that the arguments name, in their order, and tells of those that can't be served.
+    pub(crate) fn files(&self, mut report: impl FnMut(Problem)) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for argument in &self.files {
+            for path in expand(argument, &mut report) {
+                match check(&path) {
+                    Ok(()) => files.push(path),
+                    Err(problem) => report(problem),
+                }
+            }
+        }
+        files
+    }
+}
+
+fn loopback(argument: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr =
+        argument.parse().map_err(|_| "write it with its port, as 127.0.0.1:8080".to_owned())?;
+    match address.ip().is_loopback() {
+        true => Ok(address),
+        false => Err("only this machine is served; name a loopback address, as 127.0.0.1".to_owned()),
+    }
+}
+
+/// Makes paths of an argument. Clients start servers without a shell, so patterns and `~` come as they were written.
+fn expand(argument: &Path, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
+    let path = with_home(argument);
+    match path.to_str() {
+        Some(pattern) if pattern.contains(WILDCARDS) && !path.exists() => matches(pattern, report),
+        _ => vec![path],
+    }
+}
+
+fn with_home(argument: &Path) -> PathBuf {
+    match (argument.strip_prefix("~"), std::env::home_dir()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => argument.to_owned(),
+    }
+}
+
+/// The files that a pattern names; directories that it names too are none.
+fn matches(pattern: &str, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
+    let found = match glob::glob_with(pattern, AS_SHELLS) {
+        Ok(found) => found,
+        Err(source) => {
+            report(Problem::Pattern { pattern: pattern.to_owned(), source });
+            return Vec::new();
+        }
+    };
+    let found = found.filter_map(|entry| entry.map_err(|error| report(error.into())).ok());
+    let files: Vec<PathBuf> = found.filter(|path| !path.is_dir()).collect();
+    if files.is_empty() {
+        report(Problem::NoMatch(pattern.to_owned()));
+    }
+    files
+}
+
+fn check(path: &Path) -> Result<(), Problem> {
+    let unreadable = |source| Problem::Unreadable { path: path.to_owned(), source };
+    let metadata = path.metadata().map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(Problem::Directory(path.to_owned()));
+    }
+    if !metadata.is_file() {
+        return Err(Problem::Special(path.to_owned()));
+    }
+    match std::fs::read_to_string(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(Problem::NotText(path.to_owned())),
+        Err(error) => Err(unreadable(error)),
+    }
+}

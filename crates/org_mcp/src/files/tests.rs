@@ -1,0 +1,61 @@
+use std::path::PathBuf;
+
+use super::Files;
+
+/// The names and URIs of files that need not be there.
+fn named(paths: &[&str]) -> Vec<(String, String)> {
+    let files = Files::new(paths.iter().map(PathBuf::from).collect());
+    files.iter().map(|file| (file.name.clone(), file.uri())).collect()
+}
+
+fn names(paths: &[&str]) -> Vec<String> {
+    named(paths).into_iter().map(|(name, _)| name).collect()
+}
+
+#[test]
+fn file_is_named_by_its_last_part() {
+    assert_eq!(names(&["/none/a.org", "/none/b/c.org"]), ["a.org", "c.org"]);
+}
+
+#[test]
+fn equal_names_get_the_shortest_path_that_tells_them_apart() {
+    let paths = ["/none/x/work/notes.org", "/none/x/home/notes.org", "/none/y/home/notes.org", "/none/a.org"];
+    assert_eq!(names(&paths), ["work/notes.org", "x/home/notes.org", "y/home/notes.org", "a.org"]);
+    assert_eq!(names(&["/notes.org", "/none/notes.org"]), ["notes.org", "none/notes.org"]);
+}
+
+#[test]
+fn file_that_is_named_twice_is_there_once() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::create_dir(directory.path().join("sub")).unwrap();
+    let path = directory.path().join("a.org");
+    let round = directory.path().join("sub/../a.org");
+    assert_eq!(Files::new(vec![path.clone(), round, path]).iter().count(), 1);
+}
+
+#[test]
+fn no_name_is_that_of_an_id_or_of_a_part_of_another_file() {
+    assert_eq!(names(&["/none/x/id"]), ["x/id"]);
+    assert_eq!(names(&["/none/id/a.org", "/none/b/a.org"]), ["none/id/a.org", "b/a.org"]);
+    let parts = ["/none/a.org", "/none/x/a.org/outline", "/none/y/outline", "/none/z/a.org/headline/outline"];
+    assert_eq!(names(&parts), ["a.org", "x/a.org/outline", "y/outline", "headline/outline"]);
+}
+
+#[test]
+fn uri_encodes_what_none_may_hold_and_keeps_the_slash() {
+    let uris = named(&["/none/a b#%.org", "/none/ä?.org", "/none/x/c.org", "/none/y/c.org"]);
+    let uris: Vec<String> = uris.into_iter().map(|(_, uri)| uri).collect();
+    assert_eq!(uris, ["org://a%20b%23%25.org", "org://%C3%A4%3F.org", "org://x/c.org", "org://y/c.org"]);
+}
+
+#[test]
+fn other_file_is_not_found_whatever_the_name_says() {
+    let files = Files::new(vec![PathBuf::from("/none/a.org")]);
+    assert_eq!(files.named("a.org").unwrap().path, PathBuf::from("/none/a.org"));
+    for name in
+        ["", "b.org", "A.org", "/none/a.org", "../a.org", "./a.org", "none/a.org", "a.org\0", "a.org/"]
+    {
+        let error = files.named(name).unwrap_err().to_string();
+        assert!(error.ends_with("resources/list names all"), "{name}: {error}");
+    }
+}

@@ -1,0 +1,284 @@
+//! What an Org text says: its headlines, where they stand, and their IDs.
+//!
+//! A headline is a line that starts with stars and a space, whatever stands around it (Org syntax, "Headings"). So
+//! the text is cut at these lines, and the parser is given each of them and each property drawer alone: what a
+//! headline costs does not depend on how deep it is, and the text below it is not parsed at all.
+
+#[cfg(test)]
+mod tests;
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+use orgize::ParseConfig;
+use orgize::ast::Headline as Parsed;
+
+/// The longest line in bytes that is parsed as a headline; all of a longer one is its title.
+const MAX_LINE: usize = 2 * 1024;
+
+/// The longest drawer in bytes that is parsed; a longer one is none.
+const MAX_DRAWER: usize = 16 * 1024;
+
+/// The size in bytes after which an outline is not continued; the server refuses it then.
+const MAX_OUTLINE: usize = 10 * 1024 * 1024;
+
+/// The lines that name keywords which a headline may start with.
+const KEYWORD_LINES: [&str; 3] = ["#+TODO:", "#+SEQ_TODO:", "#+TYP_TODO:"];
+
+/// What may stand between a headline and its drawer.
+const PLANNING: [&str; 3] = ["CLOSED:", "DEADLINE:", "SCHEDULED:"];
+
+/// The headlines of a text.
+#[derive(Debug)]
+pub(crate) struct Outline<'t> {
+    text: &'t str,
+    config: ParseConfig,
+    /// The ID of the whole text.
+    id: Option<String>,
+    /// In the order of the text.
+    headlines: Vec<Headline>,
+}
+
+#[derive(Debug)]
+struct Headline {
+    level: usize,
+    /// Parsed when it is asked for, as that is what takes time.
+    title: OnceCell<String>,
+    id: Option<String>,
+    parent: Option<usize>,
+    /// From its line to the next headline of its level or above.
+    range: Range<usize>,
+}
+
+impl<'t> Outline<'t> {
+    /// Finds the headlines.
+    pub(crate) fn new(text: &'t str) -> Self {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let starts: Vec<usize> = starts(text).collect();
+        let preamble = &text[..starts.first().copied().unwrap_or(text.len())];
+        let id = id(without_comments(preamble));
+        let mut outline = Self { text, config: config(text), id, headlines: Vec::new() };
+        let mut open: Vec<usize> = Vec::new();
+        for (index, &start) in starts.iter().enumerate() {
+            let end = starts.get(index + 1).copied().unwrap_or(text.len());
+            let mut headline = Headline::new(&text[start..end]);
+            while let Some(above) = open.pop_if(|above| outline.headlines[*above].level >= headline.level) {
+                outline.headlines[above].range.end = start;
+            }
+            headline.parent = open.last().copied();
+            headline.range = start..text.len();
+            outline.headlines.push(headline);
+            open.push(index);
+        }
+        outline
+    }
+
+    /// Gives the first headline with this path (see [`Outline::paths`]), and all that stands below it.
+    pub(crate) fn at(&self, path: &str) -> Option<&'t str> {
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let last = last.replace("%2F", "/").replace("%25", "%");
+        let may_be = |index: &usize| self.line(&self.headlines[*index]).contains(&last);
+        let mut candidates = (0..self.headlines.len()).filter(may_be);
+        let index = candidates.find(|index| self.has_path(*index, path))?;
+        Some(&self.text[self.headlines[index].range.clone()])
+    }
+
+    /// Gives the first headline with this ID, and all that stands below it; the text, if the ID is its own.
+    pub(crate) fn with_id(&self, id: &str) -> Option<&'t str> {
+        if self.id.as_deref() == Some(id) {
+            return Some(self.text);
+        }
+        let headline = self.headlines.iter().find(|headline| headline.id.as_deref() == Some(id))?;
+        Some(&self.text[headline.range.clone()])
+    }
+
+    /// Gives all IDs.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
+        let of_headlines = self.headlines.iter().filter_map(|headline| headline.id.as_deref());
+        self.id.as_deref().into_iter().chain(of_headlines)
+    }
+
+    /// Gives the path of each headline: the titles above it and its own, with `/` between (see [`segment`]).
+    pub(crate) fn paths(&self) -> impl Iterator<Item = String> {
+        let mut path = String::new();
+        // The level of each headline in the path, and how long the path was before it.
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        self.headlines.iter().map(move |headline| {
+            while let Some((_, length)) = open.pop_if(|(level, _)| *level >= headline.level) {
+                path.truncate(length);
+            }
+            let separator = if open.is_empty() { "" } else { "/" };
+            open.push((headline.level, path.len()));
+            path.push_str(separator);
+            path.push_str(&segment(self.title(headline)));
+            path.clone()
+        })
+    }
+
+    /// Writes `[{"title","level","path","id"?,"children":[…]}]`, without recursion, as there is no limit to levels.
+    pub(crate) fn to_json(&self) -> String {
+        let mut json = "[".to_owned();
+        let mut open: Vec<usize> = Vec::new();
+        for (headline, path) in self.headlines.iter().zip(self.paths()) {
+            while open.pop_if(|level| *level >= headline.level).is_some() {
+                json.push_str("]}");
+            }
+            open.push(headline.level);
+            if json.ends_with('}') {
+                json.push(',');
+            }
+            json.push_str(&headline.to_json(self.title(headline), &path));
+            if json.len() > MAX_OUTLINE {
+                break;
+            }
+        }
+        json.push_str(&"]}".repeat(open.len()));
+        json + "]"
+    }
+
+    /// Compares from the end, as most headlines differ there.
+    fn has_path(&self, index: usize, path: &str) -> bool {
+        let mut rest = Some(path);
+        let mut headlines = self.above(index).peekable();
+        while let Some(headline) = headlines.next() {
+            rest = rest.and_then(|rest| rest.strip_suffix(&segment(self.title(headline))));
+            if headlines.peek().is_some() {
+                rest = rest.and_then(|rest| rest.strip_suffix('/'));
+            }
+            if rest.is_none() {
+                return false;
+            }
+        }
+        rest == Some("")
+    }
+
+    fn title<'h>(&self, headline: &'h Headline) -> &'h str {
+        headline.title.get_or_init(|| title(self.line(headline), &self.config))
+    }
+
+    fn line(&self, headline: &Headline) -> &'t str {
+        self.text[headline.range.clone()].lines().next().unwrap_or_default()
+    }
+
+    /// A headline and those that it is below, the nearest first.
+    fn above(&self, index: usize) -> impl Iterator<Item = &Headline> {
+        std::iter::successors(Some(index), |index| self.headlines[*index].parent)
+            .map(|index| &self.headlines[index])
+    }
+}
+
+impl Headline {
+    /// Reads one of a section, which starts with its line; it has no place yet.
+    fn new(section: &str) -> Self {
+        let (line, rest) = section.split_once('\n').unwrap_or((section, ""));
+        let id = id(without_planning(rest));
+        Self { level: level(line).unwrap_or_default(), title: OnceCell::new(), id, parent: None, range: 0..0 }
+    }
+
+    /// Writes the beginning of the object; its children are to follow.
+    fn to_json(&self, title: &str, path: &str) -> String {
+        let (title, path) = (serde_json::json!(title), serde_json::json!(path));
+        let id = self.id.as_ref().map(|id| format!(r#""id":{},"#, serde_json::json!(id))).unwrap_or_default();
+        format!(r#"{{"title":{title},"level":{},"path":{path},{id}"children":["#, self.level)
+    }
+}
+
+/// Writes a title as one part of a path: `/` is `%2F` and `%` is `%25`.
+pub(crate) fn segment(title: &str) -> String {
+    title.replace('%', "%25").replace('/', "%2F")
+}
+
+/// How many stars a line starts with, if it is a headline.
+fn level(line: &str) -> Option<usize> {
+    let level = line.len() - line.trim_start_matches('*').len();
+    (level > 0 && line[level..].starts_with(' ')).then_some(level)
+}
+
+/// Where the lines of headlines start.
+fn starts(text: &str) -> impl Iterator<Item = usize> {
+    let mut next = 0;
+    text.split_inclusive('\n').filter_map(move |line| {
+        let start = next;
+        next += line.len();
+        level(line).map(|_| start)
+    })
+}
+
+/// A parser for headlines with the keywords that a text names, or those that all texts have.
+fn config(text: &str) -> ParseConfig {
+    let values = text.lines().filter(|line| line.starts_with("#+")).filter_map(|line| {
+        let name = KEYWORD_LINES.iter().find(|name| starts_with(line, name))?;
+        Some(&line[name.len()..])
+    });
+    let keywords = values.flat_map(str::split_whitespace).filter(|word| *word != "|");
+    let keywords: Vec<String> =
+        keywords.map(|word| word.split('(').next().unwrap_or(word).to_owned()).collect();
+    let mut config = ParseConfig {
+        dual_keywords: Vec::new(),
+        parsed_keywords: Vec::new(),
+        affiliated_keywords: Vec::new(),
+        ..ParseConfig::default()
+    };
+    if !keywords.is_empty() {
+        config.todo_keywords = (keywords, Vec::new());
+    }
+    config
+}
+
+/// The title of a headline, without keyword, priority, `COMMENT` and tags.
+fn title(line: &str, config: &ParseConfig) -> String {
+    let parsed =
+        (line.len() <= MAX_LINE).then(|| config.clone().parse(line.trim_end()).first_node::<Parsed>());
+    let Some(parsed) = parsed.flatten() else {
+        return line.trim_start_matches('*').trim().to_owned();
+    };
+    let title = parsed.title_raw();
+    match title.strip_prefix("COMMENT") {
+        Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => rest.trim().to_owned(),
+        _ => title.trim().to_owned(),
+    }
+}
+
+/// The ID in the property drawer that a text starts with.
+fn id(text: &str) -> Option<String> {
+    let properties = ParseConfig::default().parse(drawer(text)?).document().properties()?;
+    let (_, id) = properties.iter().find(|(name, _)| name.eq_ignore_ascii_case("ID"))?;
+    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
+/// The property drawer that a text starts with, and nothing after it.
+fn drawer(text: &str) -> Option<&str> {
+    let mut end = 0;
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        end += line.len();
+        let line = line.trim();
+        let is_of_drawer =
+            if number == 0 { line.eq_ignore_ascii_case(":PROPERTIES:") } else { line.starts_with(':') };
+        if !is_of_drawer || end > MAX_DRAWER {
+            return None;
+        }
+        if line.eq_ignore_ascii_case(":END:") {
+            return Some(&text[..end]);
+        }
+    }
+    None
+}
+
+fn without_planning(text: &str) -> &str {
+    let line = text.trim_start();
+    match PLANNING.iter().any(|keyword| line.starts_with(keyword)) {
+        true => text.split_once('\n').map_or("", |(_, rest)| rest),
+        false => text,
+    }
+}
+
+/// The text after the empty lines and the comments that may stand before its drawer.
+fn without_comments(text: &str) -> &str {
+    let is_before = |line: &&str| line.trim().is_empty() || line.starts_with("# ");
+    let before: usize = text.split_inclusive('\n').take_while(is_before).map(str::len).sum();
+    &text[before..]
+}
+
+fn starts_with(line: &str, name: &str) -> bool {
+    line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+}

@@ -1,0 +1,467 @@
+//! The program, as a client starts it: a child process that reads and writes JSON lines, and real files.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../../mcp_resources/tests/support/mod.rs"]
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+use support::{Client, ERAS, Era, PATIENCE};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+
+const LATEST: Era = Era::Legacy("2025-11-25");
+
+const TASKS: &str = "\
+* TODO Tasks :work:
+** Urgent / now
+:PROPERTIES:
+:ID: 7a-urgent
+:END:
+Call.
+** Later
+";
+
+/// Allowed files below `org`, and what is beside it.
+fn files() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        ("org/tasks.org", TASKS),
+        ("org/work/notes.org", "* Work\n"),
+        ("org/home/notes.org", "* Home\n:PROPERTIES:\n:ID: home\n:END:\n"),
+        ("org/secret.txt", "secret"),
+        ("org/.hidden.org", "secret"),
+        ("org-too/secret.org", "secret"),
+        ("secret.org", "* secret\n:PROPERTIES:\n:ID: secret\n:END:\n"),
+    ] {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    directory
+}
+
+/// The program with arguments in a directory, in which no shell expands anything.
+fn command(directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_org-mcp"));
+    command.args(arguments).current_dir(directory).kill_on_drop(true);
+    command.env("HOME", directory).env_remove("ORG_MCP_TOKEN");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+async fn start(directory: &Path, arguments: &[&str], era: Era) -> (Child, Client) {
+    let mut child = command(directory, arguments).spawn().unwrap();
+    let client = Client::connect(child.stdout.take().unwrap(), child.stdin.take().unwrap(), era).await;
+    (child, client)
+}
+
+/// Runs the program for a client that leaves at once.
+async fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = command(directory, arguments);
+    let ended = command.stdin(Stdio::null()).output();
+    let Output { status, stderr, .. } = tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
+    (status.code(), String::from_utf8(stderr).unwrap())
+}
+
+async fn read(client: &mut Client, uri: &str) -> Value {
+    client.result("resources/read", json!({ "uri": uri })).await["contents"][0].take()
+}
+
+async fn text(client: &mut Client, uri: &str) -> String {
+    read(client, uri).await["text"].as_str().unwrap().to_owned()
+}
+
+async fn uris(client: &mut Client) -> Vec<String> {
+    let listed = client.result("resources/list", json!({})).await;
+    let resources = listed["resources"].as_array().unwrap().iter();
+    resources.map(|resource| resource["uri"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn complete(client: &mut Client, template: &str, name: &str, value: &str, others: Value) -> Value {
+    let reference = json!({ "type": "ref/resource", "uri": template });
+    let argument = json!({ "name": name, "value": value });
+    let params = json!({ "ref": reference, "argument": argument, "context": { "arguments": others } });
+    client.result("completion/complete", params).await["completion"]["values"].take()
+}
+
+async fn subscribe(client: &mut Client, uris: &[&str]) {
+    match client.era {
+        Era::Legacy(_) => {
+            for uri in uris {
+                client.result("resources/subscribe", json!({ "uri": uri })).await;
+            }
+        }
+        Era::Modern => {
+            client
+                .send("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } }))
+                .await;
+            assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+        }
+    }
+}
+
+async fn updated(client: &mut Client) -> Value {
+    let mut notice = client.notice().await;
+    assert_eq!(notice["method"], "notifications/resources/updated");
+    notice["params"]["uri"].take()
+}
+
+#[tokio::test]
+async fn files_outlines_and_headlines_are_listed_and_read_in_each_era() {
+    let directory = files();
+    for era in ERAS {
+        let (_child, mut client) = start(directory.path(), &["org/tasks.org"], era).await;
+        let listed = client.result("resources/list", json!({})).await;
+        let expected = json!([{
+            "uri": "org://tasks.org", "name": "tasks.org", "mimeType": "text/plain",
+            "description": "The whole Org file; org://tasks.org/outline has its headlines",
+        }]);
+        assert_eq!(listed["resources"], expected, "{era:?}");
+        let templates = client.result("resources/templates/list", json!({})).await;
+        let templates = templates["resourceTemplates"].as_array().unwrap();
+        let templates: Vec<(&Value, &Value)> =
+            templates.iter().map(|template| (&template["uriTemplate"], &template["mimeType"])).collect();
+        let expected = json!([
+            ["org://{filename}/outline", "application/json"],
+            ["org://{filename}/headline/{+path}", "text/plain"],
+            ["org://id/{id}", "text/plain"],
+        ]);
+        assert_eq!(json!(templates), expected);
+
+        let whole = json!({ "uri": "org://tasks.org", "mimeType": "text/plain", "text": TASKS });
+        assert_eq!(read(&mut client, "org://tasks.org").await, whole, "{era:?}");
+        let outline = read(&mut client, "org://tasks.org/outline").await;
+        assert_eq!(outline["mimeType"], "application/json");
+        let children = json!([
+            { "title": "Urgent / now", "level": 2, "path": "Tasks/Urgent %2F now", "id": "7a-urgent", "children": [] },
+            { "title": "Later", "level": 2, "path": "Tasks/Later", "children": [] },
+        ]);
+        let expected = json!([{ "title": "Tasks", "level": 1, "path": "Tasks", "children": children }]);
+        assert_eq!(serde_json::from_str::<Value>(outline["text"].as_str().unwrap()).unwrap(), expected);
+        let urgent = "** Urgent / now\n:PROPERTIES:\n:ID: 7a-urgent\n:END:\nCall.\n";
+        assert_eq!(text(&mut client, "org://id/7a-urgent").await, urgent);
+    }
+}
+
+#[tokio::test]
+async fn path_of_the_outline_reaches_its_headline_however_the_client_encodes_it() {
+    let directory = files();
+    let titles = ["a/b", "c%2Fd", "100% c", "d #1?", "é ü", "x:y+z", "\"q\""];
+    let text_of = |title: &str| format!("* {title}\n");
+    fs::write(directory.path().join("t.org"), titles.map(text_of).concat()).unwrap();
+    let (_child, mut client) = start(directory.path(), &["t.org"], LATEST).await;
+    let outline: Value = serde_json::from_str(&text(&mut client, "org://t.org/outline").await).unwrap();
+    let template = "org://t.org/headline/{+path}".parse::<mcp_resources::template::UriTemplate>().unwrap();
+    let simple = "org://t.org/headline/{path}".parse::<mcp_resources::template::UriTemplate>().unwrap();
+    for (title, headline) in titles.iter().zip(outline.as_array().unwrap()) {
+        let values = [("path".to_owned(), headline["path"].as_str().unwrap().into())].into();
+        for uri in [template.expand(&values).unwrap(), simple.expand(&values).unwrap()] {
+            assert_eq!(text(&mut client, &uri).await, text_of(title), "{uri}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_does_not_exist_is_an_error_that_says_how_to_find_what_does() {
+    let directory = files();
+    let (_child, mut client) = start(directory.path(), &["org/tasks.org"], LATEST).await;
+    for (uri, message) in [
+        ("org://none.org/outline", "there is no file \"none.org\"; resources/list names all"),
+        (
+            "org://tasks.org/headline/None",
+            "there is no headline \"None\" in the file; its outline has the paths of all",
+        ),
+        ("org://id/none", "no headline has the ID \"none\""),
+        ("org://none.org", "there is no resource org://none.org"),
+    ] {
+        let (code, told, data) = client.error("resources/read", json!({ "uri": uri })).await;
+        assert_eq!((code, data), (-32602, json!({ "uri": uri })));
+        assert!(told.contains(message), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn equal_names_are_told_apart_in_all_uris() {
+    let directory = files();
+    let (_child, mut client) = start(directory.path(), &["org/**/notes.org"], LATEST).await;
+    assert_eq!(uris(&mut client).await, ["org://home/notes.org", "org://work/notes.org"]);
+    assert_eq!(text(&mut client, "org://work/notes.org").await, "* Work\n");
+    assert_eq!(text(&mut client, "org://work/notes.org/headline/Work").await, "* Work\n");
+    for uri in ["org://home/notes.org/outline", "org://home%2Fnotes.org/outline"] {
+        assert!(text(&mut client, uri).await.contains(r#""title":"Home""#), "{uri}");
+    }
+    assert_eq!(client.error("resources/read", json!({ "uri": "org://notes.org/outline" })).await.0, -32602);
+}
+
+#[tokio::test]
+async fn file_named_like_a_part_of_a_uri_is_not_confused_with_it() {
+    let directory = files();
+    fs::write(directory.path().join("org/id"), "* The file\n").unwrap();
+    fs::write(directory.path().join("org/outline"), "* Outlined\n").unwrap();
+    let (_child, mut client) =
+        start(directory.path(), &["org/id", "org/outline", "org/home/notes.org"], LATEST).await;
+    assert_eq!(uris(&mut client).await, ["org://org/id", "org://outline", "org://notes.org"]);
+    assert!(text(&mut client, "org://id/home").await.starts_with("* Home"));
+    assert_eq!(text(&mut client, "org://org/id").await, "* The file\n");
+    assert!(text(&mut client, "org://org/id/outline").await.contains("The file"));
+    assert!(text(&mut client, "org://outline/outline").await.contains("Outlined"));
+}
+
+#[tokio::test]
+async fn names_paths_and_ids_are_completed() {
+    let directory = files();
+    let (_child, mut client) =
+        start(directory.path(), &["org/tasks.org", "org/home/notes.org"], LATEST).await;
+    let (outline, headline) = ("org://{filename}/outline", "org://{filename}/headline/{+path}");
+    assert_eq!(
+        complete(&mut client, outline, "filename", "", json!({})).await,
+        json!(["tasks.org", "notes.org"])
+    );
+    assert_eq!(complete(&mut client, headline, "filename", "n", json!({})).await, json!(["notes.org"]));
+    let of_tasks = json!({ "filename": "tasks.org" });
+    let paths = complete(&mut client, headline, "path", "Tasks/", of_tasks).await;
+    assert_eq!(paths, json!(["Tasks/Urgent %2F now", "Tasks/Later"]));
+    assert_eq!(complete(&mut client, headline, "path", "", json!({})).await, json!([]));
+    let of_secret = json!({ "filename": "../secret.org" });
+    assert_eq!(complete(&mut client, headline, "path", "", of_secret).await, json!([]));
+    assert_eq!(
+        complete(&mut client, "org://id/{id}", "id", "", json!({})).await,
+        json!(["7a-urgent", "home"])
+    );
+    assert_eq!(complete(&mut client, "org://id/{id}", "id", "h", json!({})).await, json!(["home"]));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn no_uri_reaches_another_file() {
+    let directory = files();
+    let org = directory.path().join("org");
+    std::os::unix::fs::symlink("../secret.org", org.join("link.org")).unwrap();
+    std::os::unix::fs::symlink("..", org.join("up")).unwrap();
+    let (_child, mut client) = start(&org, &["tasks.org", "work/notes.org"], LATEST).await;
+    let absolute = directory.path().join("secret.org").to_str().unwrap().to_owned();
+    let paths = [
+        "../secret.org",
+        "..%2Fsecret.org",
+        "%2E%2E/secret.org",
+        "%2e%2e%2fsecret.org",
+        "..%252Fsecret.org",
+        "%252e%252e%252fsecret.org",
+        "tasks.org/../../secret.org",
+        "tasks.org%2F..%2F..%2Fsecret.org",
+        "./secret.txt",
+        "secret.txt",
+        ".hidden.org",
+        "link.org",
+        "up/secret.org",
+        "../org-too/secret.org",
+        "..%2Forg-too%2Fsecret.org",
+        &absolute,
+        &absolute.replace('/', "%2F"),
+        "C:/secret.org",
+        "C%3A%5Csecret.org",
+        "..%5Csecret.org",
+        "tasks.org%00",
+        "tasks.org%00.txt",
+        "%00",
+        "",
+        ".",
+        "..",
+        "/",
+        "%2F",
+        "tasks.org/",
+        "TASKS.ORG",
+        "tasks.org.",
+        "work",
+        "work/../tasks.org",
+        "work/notes.org",
+        "file:///etc/passwd",
+        "%C0%AE%C0%AE/secret.org",
+        "*.org",
+        "~/secret.org",
+        "\u{202e}gro.terces",
+        "..;/secret.org",
+        "secret.org?x=tasks.org",
+        "tasks.org#../secret.org",
+    ];
+    for path in paths {
+        for uri in [
+            format!("org://{path}"),
+            format!("org://{path}/outline"),
+            format!("org://{path}/headline/secret"),
+            format!("org://id/{path}"),
+        ] {
+            let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
+            assert_eq!(code, -32602, "{uri}: {message}");
+        }
+    }
+    assert_eq!(client.error("resources/read", json!({ "uri": "org://id/secret" })).await.0, -32602);
+    assert_eq!(text(&mut client, "org://tasks.org").await, TASKS, "and it lives");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn link_that_is_named_is_served_under_its_own_name() {
+    let directory = files();
+    std::os::unix::fs::symlink("../secret.org", directory.path().join("org/link.org")).unwrap();
+    let (_child, mut client) = start(directory.path(), &["org/link.org"], LATEST).await;
+    assert_eq!(uris(&mut client).await, ["org://link.org"]);
+    assert!(text(&mut client, "org://link.org").await.starts_with("* secret"));
+}
+
+#[tokio::test]
+async fn edits_are_read_and_announced_in_both_eras() {
+    for era in [LATEST, Era::Modern] {
+        let directory = files();
+        let (_child, mut client) =
+            start(directory.path(), &["org/tasks.org", "org/home/notes.org"], era).await;
+        let below = "org://tasks.org/headline/Tasks/Later";
+        subscribe(&mut client, &["org://tasks.org", below]).await;
+        fs::write(directory.path().join("org/tasks.org"), "* Tasks\n** Later\nMore.\n").unwrap();
+        let mut told = BTreeSet::new();
+        while told.len() < 2 {
+            told.insert(updated(&mut client).await.as_str().unwrap().to_owned());
+        }
+        assert_eq!(json!(told), json!(["org://tasks.org", below]), "{era:?}");
+        assert_eq!(text(&mut client, below).await, "** Later\nMore.\n");
+        fs::remove_file(directory.path().join("org/tasks.org")).unwrap();
+        updated(&mut client).await;
+        assert_eq!(client.error("resources/read", json!({ "uri": "org://tasks.org" })).await.0, -32602);
+    }
+}
+
+#[tokio::test]
+async fn subscriber_of_an_id_hears_of_it_when_it_moves_to_another_file() {
+    for era in [LATEST, Era::Modern] {
+        let directory = files();
+        let (_child, mut client) =
+            start(directory.path(), &["org/tasks.org", "org/home/notes.org"], era).await;
+        subscribe(&mut client, &["org://id/moved"]).await;
+        fs::write(directory.path().join("org/home/notes.org"), "* M\n:PROPERTIES:\n:ID: moved\n:END:\n")
+            .unwrap();
+        assert_eq!(updated(&mut client).await, "org://id/moved", "{era:?}");
+        assert!(text(&mut client, "org://id/moved").await.starts_with("* M\n"));
+        fs::write(directory.path().join("org/tasks.org"), "* N\n:PROPERTIES:\n:ID: moved\n:END:\n").unwrap();
+        assert_eq!(updated(&mut client).await, "org://id/moved", "{era:?}");
+        assert!(text(&mut client, "org://id/moved").await.starts_with("* N\n"));
+    }
+}
+
+#[tokio::test]
+async fn patterns_and_the_home_directory_are_expanded_without_a_shell() {
+    let directory = files();
+    let (_child, mut client) = start(directory.path(), &["~/org/**/*.org", "~/org/tasks.org"], LATEST).await;
+    assert_eq!(uris(&mut client).await, ["org://home/notes.org", "org://tasks.org", "org://work/notes.org"]);
+    fs::write(directory.path().join("a[1].org"), "* Bracket\n").unwrap();
+    let (_child, mut client) = start(directory.path(), &["a[1].org"], LATEST).await;
+    assert_eq!(uris(&mut client).await, ["org://a%5B1%5D.org"], "a file is what it is, before a pattern");
+    assert_eq!(text(&mut client, "org://a%5B1%5D.org").await, "* Bracket\n");
+}
+
+#[tokio::test]
+async fn what_cannot_be_served_is_told_and_the_rest_is_served() {
+    let directory = files();
+    fs::write(directory.path().join("latin.org"), b"* \xe9\n").unwrap();
+    let arguments = ["none.org", "org", "latin.org", "none/*.org", "a**b", "org/tasks.org"];
+    let (status, told) = run(directory.path(), &arguments).await;
+    assert_eq!(status, Some(0), "{told}");
+    let expected = "\
+warning: none.org is left out: No such file or directory (os error 2); correct that and start again
+warning: org is left out: it is a directory; name the files in it, as 'org/**/*.org'
+warning: latin.org is left out: it is not UTF-8 text; save it as UTF-8 and start again
+warning: nothing matches none/*.org; check the pattern, or the directory that it starts with
+";
+    assert!(told.starts_with(expected), "{told}");
+    assert!(told.contains("warning: a**b is no pattern"), "{told}");
+    let mut child = command(directory.path(), &arguments);
+    let mut child = child.stderr(Stdio::null()).spawn().unwrap();
+    let (output, input) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    assert_eq!(uris(&mut Client::connect(output, input, LATEST).await).await, ["org://tasks.org"]);
+}
+
+#[tokio::test]
+async fn usage_is_told_where_nothing_can_be_served() {
+    let directory = files();
+    let (status, told) = run(directory.path(), &["none.org"]).await;
+    assert_eq!(status, Some(1));
+    assert!(told.ends_with(
+        "error: there is no file to serve; name Org files that exist, or a pattern that matches some\n"
+    ));
+    for (arguments, word) in [
+        (&[][..], "<FILE>"),
+        (&["--http", "nonsense", "org/tasks.org"], "127.0.0.1:8080"),
+        (&["--http", "0.0.0.0:0", "org/tasks.org"], "loopback"),
+        (&["--unknown", "org/tasks.org"], "--unknown"),
+    ] {
+        let (status, told) = run(directory.path(), arguments).await;
+        assert_eq!(status, Some(2), "{told}");
+        assert!(told.contains(word), "{told}");
+    }
+    assert_eq!(run(directory.path(), &["--help"]).await, (Some(0), String::new()));
+    assert_eq!(run(directory.path(), &["--version"]).await, (Some(0), String::new()));
+}
+
+#[tokio::test]
+async fn program_ends_with_its_client_and_says_nothing() {
+    let directory = files();
+    assert_eq!(run(directory.path(), &["org/tasks.org"]).await, (Some(0), String::new()));
+    let (mut child, mut client) = start(directory.path(), &["org/tasks.org"], LATEST).await;
+    client.close().await;
+    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+    let mut told = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut told).await.unwrap();
+    assert_eq!(told, "");
+}
+
+#[tokio::test]
+async fn file_that_is_text_no_more_is_told_to_the_client_and_hides_no_id() {
+    let directory = files();
+    let (_child, mut client) =
+        start(directory.path(), &["org/tasks.org", "org/home/notes.org"], LATEST).await;
+    fs::write(directory.path().join("org/tasks.org"), b"* \xff").unwrap();
+    let (code, message, _) =
+        client.error("resources/read", json!({ "uri": "org://tasks.org/outline" })).await;
+    assert_eq!(code, -32603);
+    assert!(message.contains("tasks.org is not UTF-8 text; save it as UTF-8"), "{message}");
+    assert!(text(&mut client, "org://id/home").await.starts_with("* Home"));
+}
+
+#[tokio::test]
+async fn http_serves_those_who_have_the_token() {
+    let directory = files();
+    let mut command = command(directory.path(), &["--http", "127.0.0.1:0", "org/tasks.org"]);
+    let mut child = command.env("ORG_MCP_TOKEN", "the token").spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
+    let address = line.trim().strip_prefix("http://").and_then(|line| line.strip_suffix("/mcp")).unwrap();
+    for (token, status) in [
+        ("", "401"),
+        ("Authorization: Bearer wrong\r\n", "401"),
+        ("Authorization: Bearer the token\r\n", "200"),
+    ] {
+        let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": support::initialize("2025-11-25") });
+        let answer = post(address, token, &body.to_string()).await;
+        assert_eq!(&answer[9..12], status, "{answer}");
+    }
+}
+
+/// Posts a request and gives the beginning of what comes back.
+async fn post(address: &str, token: &str, body: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\n{token}Content-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    BufReader::new(stream).read_line(&mut answer).await.unwrap();
+    answer
+}
