@@ -103,6 +103,6 @@ pub use progress::{Counts, Progress};
 pub use resolve::resolve;
 pub use resolved::{Delivered, Notice, Resolved, Totals};
 pub use scheme::Scheme;
-pub use secret::has_secret_name;
+pub use secret::{Finding, find_secret, has_secret_name, is_private_key};
 pub use stdin::StdinHandler;
 pub use store::{ContentStore, FileStamp, Known};

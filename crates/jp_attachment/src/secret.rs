@@ -8,8 +8,11 @@ mod patterns;
 mod private_key;
 mod scan;
 
-pub use self::names::has_secret_name;
-pub(crate) use self::{
-    private_key::is_private_key,
-    scan::{Finding, scan},
-};
+pub(crate) use self::scan::scan;
+pub use self::{names::has_secret_name, private_key::is_private_key, scan::Finding};
+
+/// Finds what looks like a secret in a text: the first of all, with where it begins.
+#[must_use]
+pub fn find_secret(text: &str) -> Option<Finding> {
+    scan(text).into_iter().next()
+}

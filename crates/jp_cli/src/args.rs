@@ -1,6 +1,6 @@
 //! The arguments.
 
-use std::path::PathBuf;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
@@ -355,6 +355,8 @@ pub(crate) enum Mcp {
         #[arg(long)]
         watch: bool,
     },
+    /// Offer this workspace to MCP clients, to read
+    Serve(McpServe),
     /// Log in at a server that wants to know who asks, on a page of your browser
     Login(McpLogin),
     /// Forget what a login gave
@@ -362,6 +364,23 @@ pub(crate) enum Mcp {
         /// The server
         server: String,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct McpServe {
+    /// Serve the one client that started it, on stdin and stdout, as is done without --http
+    #[arg(long, conflicts_with = "http")]
+    pub(crate) stdio: bool,
+    /// Serve any number of clients at this address, at the path /mcp; port 0 takes a free one. The variable
+    /// JP_MCP_TOKEN has the token that clients have to send, if they are to
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) http: Option<SocketAddr>,
+    /// Let clients of other machines reach it by this name (repeat)
+    #[arg(long, value_name = "NAME", requires = "http", action = ArgAction::Append)]
+    pub(crate) allow_host: Vec<String>,
+    /// List what is attached to this conversation, and not to the current one
+    #[arg(short, long)]
+    pub(crate) id: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,19 +1,6 @@
 //! Figures for people.
 
-/// Writes a number of bytes: `512 B`, `1.5 KB`, `10.0 MB` (decimal units).
-pub(crate) fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];
-    if bytes < 1000 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1000.0;
-    let mut unit = 0;
-    while value >= 999.95 && unit + 1 < UNITS.len() {
-        value /= 1000.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
-}
+pub(crate) use jp_conversation::transcript::size as bytes;
 
 /// Writes a count with its noun: `1 file`, `1,000 files`.
 pub(crate) fn count(number: impl TryInto<u64>, noun: &str) -> String {
@@ -36,10 +23,6 @@ mod tests {
 
     #[test]
     fn figures_read_as_people_write_them() {
-        assert_eq!(
-            [0, 999, 1000, 1_500_000, 999_999].map(bytes),
-            ["0 B", "999 B", "1.0 KB", "1.5 MB", "1.0 MB"]
-        );
         assert_eq!(
             [1_u64, 2, 1000].map(|number| count(number, "file")),
             ["1 file", "2 files", "1,000 files"]

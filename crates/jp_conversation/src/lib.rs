@@ -17,11 +17,13 @@
 //! ```
 
 mod declaration;
+pub mod delivered;
 mod event;
 mod payload;
 mod portable;
 pub mod resolution;
 mod stream;
+pub mod transcript;
 pub mod view;
 
 pub use declaration::Declaration;

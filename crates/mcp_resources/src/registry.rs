@@ -21,7 +21,7 @@ use crate::{
     Body, CacheScope, Content, Contents, Parameters, Partial, ReadError, Resource, ResourceTemplate,
 };
 pub use check::RegisterError;
-use check::check;
+use check::{Checked, check};
 pub use interest::Interest;
 use interest::Interests;
 pub(crate) use table::Page;
@@ -278,6 +278,26 @@ impl Registry {
         true
     }
 
+    /// Takes the latest [`Registry::register_server`] with this name back, if there is one, and registers this in its
+    /// place, at once: no client sees anything between.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Registry::register_server`]; then all stays as it was.
+    pub fn replace_server(
+        &self,
+        name: impl Into<String>,
+        bundle: Bundle,
+    ) -> Result<Registered, RegisterError> {
+        let (checked, name) = (check(bundle)?, name.into());
+        let mut state = self.write();
+        state.remove_server(&name);
+        let registered = state.insert(checked, Some(name));
+        drop(state);
+        self.announce(true);
+        Ok(registered)
+    }
+
     /// Reads a resource, as a server does for a client.
     ///
     /// # Errors
@@ -361,21 +381,8 @@ impl Registry {
 
     fn add(&self, bundle: Bundle, name: Option<String>) -> Result<Registered, RegisterError> {
         let checked = check(bundle)?;
-        let keys = checked.keys();
-        let mut registered = Registered::default();
-        let mut state = self.write();
-        let (all, known) = (keys.resources.len() + keys.templates.len(), &mut registered.known);
-        for (key, resource) in checked.resources {
-            let uri = resource.uri.clone();
-            known.extend(state.resources.add(key, resource).known().then_some(uri));
-        }
-        for template in checked.templates {
-            state.add_template(template, &mut registered);
-        }
-        if let Some(name) = name {
-            state.servers.entry(name).or_default().push(keys);
-        }
-        drop(state);
+        let all = checked.resources.len() + checked.templates.len();
+        let registered = self.write().insert(checked, name);
         self.announce(registered.known.len() < all);
         Ok(registered)
     }
@@ -401,6 +408,22 @@ impl Registry {
 }
 
 impl State {
+    fn insert(&mut self, checked: Checked, name: Option<String>) -> Registered {
+        let keys = checked.keys();
+        let mut registered = Registered::default();
+        for (key, resource) in checked.resources {
+            let uri = resource.uri.clone();
+            registered.known.extend(self.resources.add(key, resource).known().then_some(uri));
+        }
+        for template in checked.templates {
+            self.add_template(template, &mut registered);
+        }
+        if let Some(name) = name {
+            self.servers.entry(name).or_default().push(keys);
+        }
+        registered
+    }
+
     fn add_template(&mut self, template: Template, registered: &mut Registered) {
         let text = template.description.uri_template.clone();
         let overlaps: Vec<Overlap> =

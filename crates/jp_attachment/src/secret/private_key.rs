@@ -6,7 +6,8 @@ const HEAD: usize = 4096;
 /// OpenSSH's, PGP's, PuTTY's and SSH.com's formats count too, and what `openssl pkcs12` writes before a
 /// block. Text that quotes a key is not one: it begins otherwise. So all that costs is a look at the
 /// first line that is neither blank nor a comment; only a file that does begin so is read on.
-pub(crate) fn is_private_key(bytes: &[u8]) -> bool {
+#[must_use]
+pub fn is_private_key(bytes: &[u8]) -> bool {
     let start = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let head = &start[..start.len().min(HEAD)];
     if is_service_account(head) {

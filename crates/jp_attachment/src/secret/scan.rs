@@ -7,11 +7,11 @@ use super::patterns::{Check, PATTERNS};
 
 /// What looks like a secret in a text. The secret itself is not told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// What it is, with its article.
-    pub(crate) kind: &'static str,
+    pub kind: &'static str,
     /// The line it begins in, counted from 1.
-    pub(crate) line: usize,
+    pub line: usize,
 }
 
 /// Compiled once for all threads, and only where a scan is asked for.

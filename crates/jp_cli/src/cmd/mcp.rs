@@ -6,6 +6,7 @@ mod listed;
 mod login;
 mod offered;
 mod read;
+mod serve;
 
 use jp_mcp::{Caller, Connection, ServerError};
 
@@ -23,12 +24,17 @@ const SHOWN_URI: usize = 300;
 
 pub(crate) fn run(command: Mcp, context: &Context<'_>) -> Result<Code, Failure> {
     let config = context.config(None, &[])?;
+    let command = match command {
+        Mcp::Serve(wanted) => return serve::run(context, &config, &wanted),
+        command => command,
+    };
     let servers = context.servers(&config)?;
     match command {
         Mcp::Ls { server: None } => offered::list(context, servers),
         Mcp::Ls { server: Some(server) } => offered::tools(context, servers, &config, &server),
         Mcp::Resources { servers: names } => listed::resources(context, &chosen(context, servers, &names)?),
         Mcp::Templates { servers: names } => listed::templates(context, &chosen(context, servers, &names)?),
+        Mcp::Serve(_) => unreachable!("returned above: it needs no other server"),
         Mcp::Login(wanted) => login::log_in(context, servers, wanted),
         Mcp::Logout { server } => login::log_out(context, servers, &server),
         Mcp::Read { server, uri, watch: false } => read::once(context, servers, &server, &uri),

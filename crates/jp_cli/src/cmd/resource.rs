@@ -2,14 +2,13 @@
 
 mod refresh;
 
-use jp_conversation::Stream;
+use jp_conversation::{Stream, delivered::deliveries};
 use jp_resource::{Payload, Snapshot};
 use jp_storage::Store;
 use serde_json::{Value, json};
 
 use crate::{
     args::Resource,
-    cmd::attachment::deliveries,
     error::{Code, Failure},
     output::table,
     size,

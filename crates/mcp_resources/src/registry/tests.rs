@@ -105,6 +105,25 @@ fn servers_of_one_process_are_taken_back_one_by_one() {
 }
 
 #[tokio::test]
+async fn server_is_replaced_by_what_it_has_now_and_told_of_once() {
+    let registry = Registry::new();
+    let bundle = |texts: &[(&str, &'static str)]| {
+        Bundle::new().resources(texts.iter().map(|(uri, text)| resource(uri, text)).collect::<Vec<_>>())
+    };
+    registry.replace_server("s", bundle(&[("x:gone", ""), ("x:stays", "before")])).unwrap();
+    let mut receiver = registry.events();
+    registry.replace_server("s", bundle(&[("x:new", ""), ("x:stays", "after")])).unwrap();
+    assert_eq!(events(&mut receiver), ["ListChanged"]);
+    assert!(!registry.contains("x:gone"));
+    assert_eq!(text(&registry, "x:stays").await.as_deref(), Some("after"));
+    let uris: Vec<_> = registry.resources(None, 9).entries.iter().map(|one| one.uri.clone()).collect();
+    assert_eq!(uris, ["x:new", "x:stays"]);
+    registry.replace_server("s", bundle(&[("x:a", ""), ("x:a", "")])).unwrap_err();
+    assert_eq!(listed(&registry).0, 2, "all stays where something is wrong");
+    assert!(registry.unregister_server("s") && !registry.unregister_server("s"));
+}
+
+#[tokio::test]
 async fn uri_beyond_ascii_is_listed_encoded_and_read_either_way() {
     let registry = Registry::new();
     registry.register_resource(resource("x:é/%2f", "found")).unwrap();

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jp_conversation::{
-    ResponseContent,
+    ResponseContent, transcript,
     view::{self, AnswerPart, Delivery, Message, Thread},
 };
 use jp_llm::{ERROR_LINE, attached_text};
@@ -13,7 +13,7 @@ use jp_tool::StoredBlock;
 use serde::Serialize;
 use serde_json::json;
 
-use super::print::{parse_range, payload_text};
+use super::print::parse_range;
 use crate::{
     cmd::query::{
         delivered,
@@ -163,6 +163,10 @@ impl Block {
         }
         self
     }
+}
+
+fn payload_text(text: &Payload<String>, store: &Store) -> Result<String, Failure> {
+    Ok(transcript::text_of(text, &|blob| store.blobs().read(blob))?)
 }
 
 fn attached(resource: &Snapshot, store: &Store) -> Result<Content, Failure> {

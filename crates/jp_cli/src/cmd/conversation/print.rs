@@ -1,11 +1,13 @@
 //! `jp conversation print`: a conversation as Markdown.
 
-use std::{fmt::Write as _, ops::RangeInclusive};
+use std::ops::RangeInclusive;
 
-use jp_conversation::{Event, EventKind, ResponseContent, ToolCallResponse};
-use jp_resource::Payload;
-use jp_storage::Store;
-use jp_tool::StoredBlock;
+use jp_conversation::{
+    Event, EventKind,
+    transcript::{self, Read},
+};
+use jp_resource::BlobRef;
+use jp_storage::BlobError;
 use serde_json::{Value, json};
 
 use crate::{
@@ -20,16 +22,16 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) 
     let conversation = context.read(&found)?;
     let all = conversation.stream.turns();
     let wanted = turns.map_or(Ok(1..=all.len()), |text| parse_range(text, all.len()))?;
+    let read = |blob: &BlobRef| found.store.blobs().read(blob);
     let mut documents = Vec::new();
     for turn in all.iter().filter(|turn| wanted.contains(&turn.number)) {
         let events = &conversation.stream.events()[turn.events.clone()];
         if context.output.is_json() {
-            let events =
-                events.iter().filter_map(|event| document(turn.number, event, &found.store).transpose());
+            let events = events.iter().filter_map(|event| document(turn.number, event, &read).transpose());
             documents.push(json!({"turn": turn.number, "events": events.collect::<Result<Vec<_>, _>>()?}));
         } else {
             for event in events {
-                context.output.text(&markdown(turn.number, event, &found.store)?)?;
+                context.output.text(&transcript::event(turn.number, event, &read)?)?;
             }
         }
     }
@@ -63,54 +65,7 @@ pub(super) fn parse_range(text: &str, last: usize) -> Result<RangeInclusive<usiz
     Ok(range)
 }
 
-fn markdown(turn: usize, event: &Event, store: &Store) -> Result<String, Failure> {
-    let mut text = String::new();
-    match &event.kind {
-        EventKind::ChatRequest(request) => {
-            writeln!(text, "## Turn {turn}\n\n{}\n", request.content.trim_end())?;
-            for snapshot in &request.resources {
-                let bytes = size::bytes(snapshot.blob_ref().size);
-                writeln!(text, "- attached: {} ({bytes}) <{}>", snapshot.label(), snapshot.uri)?;
-            }
-            if !request.resources.is_empty() {
-                text.push('\n');
-            }
-        }
-        EventKind::ChatResponse(response) => {
-            match &response.content {
-                ResponseContent::Message(message) => writeln!(text, "{}\n", message.trim_end())?,
-                ResponseContent::Reasoning(reasoning) => {
-                    let quoted =
-                        reasoning.trim().lines().map(|line| format!("> {line}\n")).collect::<String>();
-                    writeln!(text, "{quoted}")?;
-                }
-            }
-            if let Some(reason) = &response.incomplete {
-                writeln!(text, "*(incomplete: {reason})*\n")?;
-            }
-        }
-        EventKind::ToolCallRequest(call) => {
-            writeln!(
-                text,
-                "### Tool call: {}\n\n```json\n{}\n```\n",
-                call.name,
-                serde_json::to_string_pretty(&call.arguments)?
-            )?;
-        }
-        EventKind::ToolCallResponse(response) => {
-            let heading = if response.is_error { "Tool error" } else { "Tool result" };
-            writeln!(text, "### {heading}\n\n{}\n", result_text(response, store)?.trim_end())?;
-        }
-        EventKind::InquiryRequest(inquiry) => {
-            writeln!(text, "### Question: {}\n", inquiry.question.text)?;
-        }
-        EventKind::InquiryResponse(inquiry) => writeln!(text, "Answer: `{}`\n", inquiry.answer)?,
-        _ => {}
-    }
-    Ok(text)
-}
-
-fn document(turn: usize, event: &Event, store: &Store) -> Result<Option<Value>, Failure> {
+fn document(turn: usize, event: &Event, read: Read<'_, BlobError>) -> Result<Option<Value>, Failure> {
     let timestamp = event.timestamp.to_string();
     let document = match &event.kind {
         EventKind::ChatRequest(request) => {
@@ -128,7 +83,7 @@ fn document(turn: usize, event: &Event, store: &Store) -> Result<Option<Value>, 
             json!({"type": "tool_call_request", "timestamp": timestamp, "id": call.id, "name": call.name, "arguments": call.arguments})
         }
         EventKind::ToolCallResponse(response) => {
-            json!({"type": "tool_call_response", "timestamp": timestamp, "id": response.id, "is_error": response.is_error, "text": result_text(response, store)?})
+            json!({"type": "tool_call_response", "timestamp": timestamp, "id": response.id, "is_error": response.is_error, "text": transcript::result(response, read)?})
         }
         EventKind::InquiryRequest(inquiry) => {
             json!({"type": "inquiry_request", "timestamp": timestamp, "id": inquiry.id, "source": inquiry.source, "question": inquiry.question})
@@ -139,36 +94,6 @@ fn document(turn: usize, event: &Event, store: &Store) -> Result<Option<Value>, 
         _ => return Ok(None),
     };
     Ok(Some(document))
-}
-
-/// Renders a tool's result as a model is shown it.
-fn result_text(response: &ToolCallResponse, store: &Store) -> Result<String, Failure> {
-    let mut texts = Vec::new();
-    for block in &response.content {
-        texts.push(match block {
-            StoredBlock::Text { text, .. } => payload_text(text, store)?,
-            StoredBlock::Resource { resource, .. } => match &resource.formatted {
-                Some(formatted) => payload_text(formatted, store)?,
-                None => {
-                    let bytes = crate::cmd::resource::read_content(store, resource)?;
-                    match String::from_utf8(bytes) {
-                        Ok(content) => jp_conversation::view::resource_block(resource, &content),
-                        Err(error) => format!("[{}: {} bytes]", resource.uri, error.as_bytes().len()),
-                    }
-                }
-            },
-            StoredBlock::Image(media) | StoredBlock::Audio(media) => format!("[{}]", media.mime_type),
-            StoredBlock::Question { question } => question.text.clone(),
-        });
-    }
-    Ok(texts.join("\n"))
-}
-
-pub(super) fn payload_text(text: &Payload<String>, store: &Store) -> Result<String, Failure> {
-    match text {
-        Payload::Inline(text) => Ok(text.clone()),
-        Payload::Stored(blob) => Ok(String::from_utf8_lossy(&store.blobs().read(blob)?).into_owned()),
-    }
 }
 
 #[cfg(test)]

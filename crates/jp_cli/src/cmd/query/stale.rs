@@ -16,7 +16,9 @@ use jp_attachment::{
     Source, Unavailable, canonical_path, parse_stored,
 };
 use jp_config::Resolved;
-use jp_conversation::{Declaration, Notification, Stream, resolution::notifying};
+use jp_conversation::{
+    Declaration, Notification, Stream, delivered::newest_by_declaration, resolution::notifying,
+};
 use jp_resource::{
     BlobRef, Checksum, ResourceContent,
     uri::{PathStyle, file_path},
@@ -26,7 +28,6 @@ use jp_storage::{KnownContent, Stamps};
 use self::held::{Held, Key, held, server};
 use super::{advice, declarations::Configured, keeper::state, resolve::Attachments, trust};
 use crate::{
-    cmd::attachment::newest_by_declaration,
     error::{Failure, chain},
     servers::{Servers, reading},
     workspace::Context,

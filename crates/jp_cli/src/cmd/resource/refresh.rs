@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jp_conversation::{
     ConfigDelta, Declaration, Delivered, Stream,
+    delivered::newest_by_declaration,
     resolution::{self, Change, Plan},
 };
 use jp_resource::{BlobRef, Snapshot};
@@ -11,7 +12,7 @@ use serde_json::json;
 
 use crate::{
     cmd::{
-        attachment::{newest_by_declaration, record},
+        attachment::record,
         query::{
             declarations::{configured, place, resolving},
             keeper::Keeper,

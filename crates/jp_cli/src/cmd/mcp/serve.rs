@@ -1,0 +1,139 @@
+//! `jp mcp serve`.
+
+use std::{net::SocketAddr, path::Path};
+
+use jp_config::Resolved;
+use jp_serve::{Chosen, Offer, Settings};
+use mcp_resources::{Http, ServeError, Server, WatchError};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use crate::{
+    args::McpServe,
+    cmd::query::declarations::{Bounds, configured, place},
+    error::{Code, Failure},
+    workspace::Context,
+};
+
+/// The variable of the environment that has the token of clients.
+const TOKEN: &str = "JP_MCP_TOKEN";
+
+/// The names under which programs of this machine reach it.
+const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Offers the workspace until the client is gone, or the person ends it.
+pub(super) fn run(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -> Result<Code, Failure> {
+    let settings = settings(context, config, wanted)?;
+    let (report, reports) = unbounded_channel();
+    // Where nobody listens any more the command is at its end.
+    let offer = Offer::open(settings, move |error| _ = report.send(error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let served = runtime.block_on(async {
+        tokio::select! {
+            () = context.interrupt().wait() => Ok(()),
+            served = serve(context, wanted, offer.server()) => served,
+            () = warn(context, reports) => unreachable!("it goes on for as long as the offer lives"),
+        }
+    });
+    // Who still reads stdin, or a large file, is not waited for.
+    runtime.shutdown_background();
+    served.map(|()| Code::Done)
+}
+
+fn settings(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -> Result<Settings, Failure> {
+    let chosen = match &wanted.id {
+        Some(id) => Chosen::Named(context.selected(Some(id))?.located.id),
+        None => Chosen::Current(context.sessions()),
+    };
+    if wanted.id.is_none()
+        && let Some(current) = context.current()?.filter(|found| found.is_local)
+    {
+        let id = current.located.id;
+        context.output.warn(&format!("the current conversation, {id}, is yours alone, so it is not offered"));
+        context.output.hint(&format!("`jp mcp serve --id {id}` offers it all the same."));
+    }
+    let place = place(context, config)?;
+    let Bounds { limits, secrets, .. } = Bounds::of(config);
+    Ok(Settings {
+        configured: configured(config, &place)?.declarations,
+        workspace: context.workspace.clone(),
+        max_bytes: limits.max_bytes,
+        place,
+        secrets,
+        chosen,
+    })
+}
+
+async fn serve(context: &Context<'_>, wanted: &McpServe, server: Server) -> Result<(), Failure> {
+    match wanted.http {
+        Some(address) => serve_http(context, wanted, server, address).await,
+        None => serve_stdio(context, server).await,
+    }
+}
+
+async fn serve_stdio(context: &Context<'_>, server: Server) -> Result<(), Failure> {
+    if context.environment.stdin_is_terminal {
+        let root = context.environment.display(context.workspace.root());
+        context.output.status(&format!("Offering {root} to an MCP client on stdin; Ctrl-C ends it."));
+        context
+            .output
+            .hint("an MCP client starts this command itself; `jp mcp serve --http 127.0.0.1:0` has a URL.");
+    }
+    server.serve_stdio().await.map_err(failure)
+}
+
+async fn serve_http(
+    context: &Context<'_>,
+    wanted: &McpServe,
+    server: Server,
+    address: SocketAddr,
+) -> Result<(), Failure> {
+    let mut http = Http::new(server);
+    if let Some(token) = token()? {
+        http = http.token(token);
+    }
+    if !wanted.allow_host.is_empty() {
+        let names = wanted.allow_host.iter().map(String::as_str).chain(OWN_NAMES);
+        http = http.allowed_hosts(names);
+    }
+    let bound = http.bind(address).await.map_err(failure)?;
+    let root = context.environment.display(Path::new(context.workspace.root()));
+    context.output.status(&format!("Offering {root} at http://{}/mcp; Ctrl-C ends it.", bound.address()));
+    bound.serve().await.map_err(failure)
+}
+
+/// Reads the token. One that can't be sent is an error, as no token lets everyone of this machine in.
+fn token() -> Result<Option<String>, Failure> {
+    let Some(token) = std::env::var_os(TOKEN).filter(|token| !token.is_empty()) else { return Ok(None) };
+    let is_sendable = |token: &String| token.bytes().all(|byte| byte.is_ascii_graphic());
+    match token.into_string().ok().filter(is_sendable) {
+        Some(token) => Ok(Some(token)),
+        None => {
+            Err(Failure::usage(format!("the token in {TOKEN} can't be sent: it has spaces, or is not ASCII"))
+                .with_hint("set the variable to letters, digits and signs alone."))
+        }
+    }
+}
+
+/// Tells what keeps clients from hearing of changes; never ends.
+async fn warn(context: &Context<'_>, mut reports: UnboundedReceiver<WatchError>) {
+    while let Some(error) = reports.recv().await {
+        context.output.warn(&error.to_string());
+    }
+    std::future::pending().await
+}
+
+fn failure(error: ServeError) -> Failure {
+    match &error {
+        ServeError::Bind { address, source } => {
+            Failure::new(format!("failed to listen to {address}: {source}"))
+                .with_hint("name another port, or 0 for any that is free.")
+        }
+        ServeError::Exposed { address } => Failure::usage(format!(
+            "{address} can be reached from other machines, and not everyone is to read this"
+        ))
+        .with_hint(format!(
+            "set {TOKEN}, and name each host that clients use with --allow-host; or listen to 127.0.0.1."
+        )),
+        _ => Failure::new(crate::error::chain(&error)),
+    }
+}

@@ -1,0 +1,55 @@
+//! What was delivered to a model as attached, and which declarations gave it.
+
+use std::collections::HashMap;
+
+use jp_resource::Snapshot;
+
+use crate::{Declaration, Delivered, EventKind, Stream};
+
+/// A snapshot with its turn; 0 where no message has taken it yet.
+pub type Taken<'a> = (usize, &'a Snapshot);
+
+/// Returns what each declaration gave, in the order in which it came first.
+pub fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken<'_>>> {
+    let mut newest: HashMap<&Declaration, Vec<Taken<'_>>> = HashMap::new();
+    let mut places = HashMap::new();
+    for (turn, resources, delivered) in deliveries(stream) {
+        for delivered in delivered {
+            let given = newest.entry(&delivered.declaration).or_default();
+            let mut counts: HashMap<&str, usize> = HashMap::new();
+            for snapshot in delivered.resources.iter().filter_map(|index| resources.get(*index)) {
+                // Contents of one resource of an MCP server may share a URI; their order tells them apart.
+                let count = counts.entry(&snapshot.uri).and_modify(|count| *count += 1).or_default();
+                let place = *places
+                    .entry((&delivered.declaration, snapshot.uri.as_str(), *count))
+                    .or_insert_with(|| given.len());
+                match given.get_mut(place) {
+                    Some(known) => *known = (turn, snapshot),
+                    None => given.push((turn, snapshot)),
+                }
+            }
+        }
+    }
+    newest
+}
+
+/// A turn, the snapshots it delivered and the declarations that gave them.
+pub type Delivery<'a> = (usize, &'a [Snapshot], &'a [Delivered]);
+
+/// Returns what was delivered, oldest first, and what was taken by hand since, with turn 0.
+pub fn deliveries(stream: &Stream) -> Vec<Delivery<'_>> {
+    let mut turn = 0;
+    let mut deliveries: Vec<Delivery<'_>> = Vec::new();
+    for event in stream.events() {
+        match &event.kind {
+            EventKind::ChatRequest(request) => {
+                turn += 1;
+                deliveries.retain(|(turn, ..)| *turn > 0);
+                deliveries.push((turn, &request.resources[..], &request.delivered[..]));
+            }
+            EventKind::ConfigDelta(delta) => deliveries.push((0, &delta.resources[..], &delta.delivered[..])),
+            _ => {}
+        }
+    }
+    deliveries
+}

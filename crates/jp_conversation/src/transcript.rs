@@ -1,0 +1,128 @@
+//! A conversation as Markdown, for people and for whoever else reads it.
+
+use jp_resource::{BlobRef, Payload, Snapshot};
+use jp_tool::StoredBlock;
+
+use crate::{Event, EventKind, ResponseContent, ToolCallResponse};
+
+/// Reads stored content.
+pub type Read<'a, E> = &'a dyn Fn(&BlobRef) -> Result<Vec<u8>, E>;
+
+/// Writes an event of the turn with this number; nothing for what is not said by anyone.
+///
+/// # Errors
+///
+/// Those of reading what a tool returned.
+pub fn event<E>(turn: usize, event: &Event, read: Read<'_, E>) -> Result<String, E> {
+    Ok(match &event.kind {
+        EventKind::ChatRequest(request) => {
+            let mut text = format!("## Turn {turn}\n\n{}\n\n", request.content.trim_end());
+            request.resources.iter().for_each(|snapshot| text += &attached(snapshot));
+            if !request.resources.is_empty() {
+                text.push('\n');
+            }
+            text
+        }
+        EventKind::ChatResponse(response) => {
+            let mut text = match &response.content {
+                ResponseContent::Message(message) => format!("{}\n\n", message.trim_end()),
+                ResponseContent::Reasoning(reasoning) => {
+                    let quoted = reasoning.trim().lines().map(|line| format!("> {line}\n"));
+                    quoted.collect::<String>() + "\n"
+                }
+            };
+            if let Some(reason) = &response.incomplete {
+                text += &format!("*(incomplete: {reason})*\n\n");
+            }
+            text
+        }
+        EventKind::ToolCallRequest(call) => {
+            let arguments = serde_json::to_string_pretty(&call.arguments).expect("its keys are texts");
+            format!("### Tool call: {}\n\n```json\n{arguments}\n```\n\n", call.name)
+        }
+        EventKind::ToolCallResponse(response) => {
+            let heading = if response.is_error { "Tool error" } else { "Tool result" };
+            format!("### {heading}\n\n{}\n\n", result(response, read)?.trim_end())
+        }
+        EventKind::InquiryRequest(inquiry) => format!("### Question: {}\n\n", inquiry.question.text),
+        EventKind::InquiryResponse(inquiry) => format!("Answer: `{}`\n\n", inquiry.answer),
+        _ => String::new(),
+    })
+}
+
+fn attached(snapshot: &Snapshot) -> String {
+    let bytes = size(snapshot.blob_ref().size);
+    format!("- attached: {} ({bytes}) <{}>\n", snapshot.label(), snapshot.uri)
+}
+
+/// Writes a tool's result as a model is shown it.
+///
+/// # Errors
+///
+/// Those of reading.
+pub fn result<E>(response: &ToolCallResponse, read: Read<'_, E>) -> Result<String, E> {
+    let texts: Result<Vec<_>, E> = response.content.iter().map(|content| block(content, read)).collect();
+    Ok(texts?.join("\n"))
+}
+
+fn block<E>(block: &StoredBlock, read: Read<'_, E>) -> Result<String, E> {
+    Ok(match block {
+        StoredBlock::Text { text, .. } => text_of(text, read)?,
+        StoredBlock::Resource { resource, .. } => match &resource.formatted {
+            Some(formatted) => text_of(formatted, read)?,
+            None => {
+                let bytes = match &resource.content {
+                    Payload::Inline(content) => content.as_bytes().to_vec(),
+                    Payload::Stored(blob) => read(blob)?,
+                };
+                match String::from_utf8(bytes) {
+                    Ok(content) => crate::view::resource_block(resource, &content),
+                    Err(error) => format!("[{}: {} bytes]", resource.uri, error.as_bytes().len()),
+                }
+            }
+        },
+        StoredBlock::Image(media) | StoredBlock::Audio(media) => format!("[{}]", media.mime_type),
+        StoredBlock::Question { question } => question.text.clone(),
+    })
+}
+
+/// Reads a text, wherever it is.
+///
+/// # Errors
+///
+/// Those of reading.
+pub fn text_of<E>(text: &Payload<String>, read: Read<'_, E>) -> Result<String, E> {
+    match text {
+        Payload::Inline(text) => Ok(text.clone()),
+        Payload::Stored(blob) => Ok(String::from_utf8_lossy(&read(blob)?).into_owned()),
+    }
+}
+
+/// Writes a number of bytes: `512 B`, `1.5 KB`, `10.0 MB` (decimal units).
+#[must_use]
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KB", "MB", "GB", "TB", "PB"];
+    if bytes < 1000 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while value >= 999.95 && unit + 1 < UNITS.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    format!("{value:.1} {}", UNITS[unit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_reads_as_people_write_it() {
+        assert_eq!(
+            [0, 999, 1000, 1_500_000, 999_999].map(size),
+            ["0 B", "999 B", "1.0 KB", "1.5 MB", "1.0 MB"]
+        );
+    }
+}

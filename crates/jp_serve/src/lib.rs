@@ -1,0 +1,139 @@
+//! Offers a workspace to MCP clients, to read: `jp mcp serve`.
+//!
+//! [`Offer::open`] takes what the command line and the configuration say ([`Settings`]) and gives an [`Offer`], whose
+//! [`server`](Offer::server) speaks MCP. What is offered, each in a module of its own:
+//!
+//! | | |
+//! |---|---|
+//! | what is attached to a conversation, and its snapshots | in the list (`listing`, kept up to date by `follow`) |
+//! | `file:///…/{+path}` | the workspace's files, as a walk would attach them (`files`) |
+//! | `jp://conversation/{id}`, `jp://conversation/{id}/turn/{n}` | as `jp conversation print` writes them (`conversations`) |
+//! | `jp://blob/{sha256}` | content that a conversation keeps (`blobs`) |
+//!
+//! Nothing is written, no lock is held, nothing is fetched and no program is run. What a client is told holds no path of
+//! the machine but the workspace's root.
+
+mod blobs;
+mod conversations;
+mod files;
+mod follow;
+mod listing;
+
+use std::{io, path::PathBuf, sync::Arc};
+
+use jp_attachment::{Place, Secrets};
+use jp_conversation::Declaration;
+use jp_storage::{ConversationId, Sessions, Workspace};
+use mcp_resources::{Bundle, FileWatch, Limits, RegisterError, Registry, Server, WatchError};
+
+use self::{conversations::Conversations, files::Files, follow::Following, listing::Lister};
+
+/// What is offered.
+#[derive(Debug)]
+pub struct Settings {
+    /// The workspace.
+    pub workspace: Workspace,
+    /// Its root, and how paths are read.
+    pub place: Place,
+    /// What configuration files declare as attached, in stored form.
+    pub configured: Vec<Declaration>,
+    /// How large a file may be.
+    pub max_bytes: u64,
+    /// What happens to files that hold what looks like a secret.
+    pub secrets: Secrets,
+    /// The conversation whose attachments are listed.
+    pub chosen: Chosen,
+}
+
+/// A conversation whose attachments are listed.
+#[derive(Debug)]
+pub enum Chosen {
+    /// The current one, whichever that is at the time. One that the person keeps for themself is not offered.
+    Current(Sessions),
+    /// This one, also if the person keeps it for themself.
+    Named(ConversationId),
+}
+
+/// A workspace that is offered, for as long as this lives.
+#[derive(Debug)]
+pub struct Offer {
+    registry: Registry,
+    root_uri: String,
+    _following: Following,
+    _watch: Option<FileWatch>,
+}
+
+/// Why a workspace can't be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The root can't be opened.
+    #[error("open the workspace at {path:?}")]
+    Root {
+        /// The root.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The root has no URI.
+    #[error("offer the workspace at {path:?}: its path is no part of a URI")]
+    Uri {
+        /// The root.
+        path: PathBuf,
+    },
+    /// The root makes a template that can't be matched.
+    #[error("offer the workspace's files")]
+    Register(#[from] RegisterError),
+}
+
+impl Offer {
+    /// Opens the workspace; reads the one conversation whose attachments are listed, and no other.
+    ///
+    /// `report` is told what keeps clients from hearing of changes, as long as the value lives.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`].
+    pub fn open(
+        settings: Settings,
+        report: impl Fn(WatchError) + Send + Sync + 'static,
+    ) -> Result<Self, OpenError> {
+        let Settings { workspace, place, configured, max_bytes, secrets, chosen } = settings;
+        let files = Arc::new(Files::open(place, max_bytes, secrets)?);
+        let conversations = Arc::new(Conversations::new(&workspace, chosen));
+        let mut limits = Limits::default();
+        limits.bytes = limits.bytes.max(usize::try_from(max_bytes).unwrap_or(usize::MAX));
+        let registry = Registry::with_limits(limits);
+        let templates = Bundle::new()
+            .template(files::template(&files))
+            .templates(conversations::templates(&conversations))
+            .template(blobs::template(&conversations, limits.bytes as u64));
+        registry.register_server("workspace", templates)?;
+        let root_uri = files.root_uri().to_owned();
+        let report = Arc::new(report);
+        let report_later = Arc::clone(&report);
+        let watch =
+            FileWatch::start(&registry, move |error| report_later(error)).map_err(|error| report(error));
+        let lister = Lister { files, configured };
+        let following = Following::start(registry.clone(), conversations, lister);
+        Ok(Self { registry, root_uri, _following: following, _watch: watch.ok() })
+    }
+
+    /// Makes the server; it serves as long as the offer lives.
+    #[must_use]
+    pub fn server(&self) -> Server {
+        Server::new("jp", env!("CARGO_PKG_VERSION"), self.registry.clone())
+            .title("A workspace of jp")
+            .instructions(self.instructions())
+    }
+
+    fn instructions(&self) -> String {
+        format!(
+            "This server offers a workspace, to read. The list has what is attached to the person's conversation, and \
+             the snapshots of it that a model was shown. Read {root}PATH for a file of the workspace, with PATH relative \
+             to its root. Files that the workspace ignores, and files that look like they hold secrets, are not offered. \
+             Read jp://conversation/ID for a conversation that took place here, and jp://conversation/ID/turn/N for one \
+             turn of it; completion of the templates offers the values that there are.",
+            root = self.root_uri
+        )
+    }
+}
