@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures jp against git, in one run on one machine, and prints ratios.
 
-usage: benches/bench.py [attach] [start] [append] [request] [--jp PATH] [--runs N] [--dir DIR]
+usage: benches/bench.py [attach] [start] [append] [request] [resources] [--jp PATH] [--runs N] [--dir DIR]
 
   attach   `jp query --new --attach DIR` of 1,000 files / 10 MB and 10,000 / 100 MB from the cargo registry's
            sources, against `git add` of the same tree with every sync; the same tree again; peak memory
@@ -9,6 +9,9 @@ usage: benches/bench.py [attach] [start] [append] [request] [--jp PATH] [--runs 
   append   the bytes and the time of an append to a conversation of 50,000 events and to an empty one
   request  a conversation of 692 events, a twin of a real one with 1 MB of history (and one with 20 MB): building its
            request; from exec to the first byte of the body at a server; memory; how late a word of an answer is shown
+  resources  the library mcp_resources: finding the template of a URI among 10 and 1,000, URIs that are made to hurt;
+           `resources/read` over stdio against Python's `fastmcp` (scripts/get_mcp_peers), one after the other and
+           pipelined; the server's memory over a million requests
 
 Every run has a fresh directory, and nothing is deleted between runs: ext4 creates files ten times slower for minutes
 after many were deleted. Everything is below DIR (a new directory in the temporary one by default); remove it afterwards.
@@ -296,17 +299,51 @@ def lag(jp, listener, root, is_terminal, words=100):
     return lags
 
 
+RESOURCES = ["cargo", "run", "--release", "--quiet", "-p", "mcp_resources", "--example", "resource_bench", "--"]
+
+
+def resources(jp, base, runs):
+    subprocess.run([*RESOURCES, "match"], check=True, cwd=HERE.parent)
+    bench = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target")) / "release/examples/resource_bench"
+    ours = [bench, "serve"]
+    theirs = ["python3", HERE / "resources_fastmcp.py"]
+    packages = HERE.parent / ".local/mcp-python"
+    for name, window, few, many in ("one after the other", 1, 2_000, 20_000), ("pipelined", 64, 4_000, 100_000):
+        rows = []
+        for _ in range(max(runs, 3)):  # In turns, so noise hits all alike.
+            row = [drive(bench, many, window, uri, ours)[0] for uri in ("bench://small", "bench://async", "bench://item/#")]
+            if packages.is_dir():
+                row += [drive(bench, few, window, uri, theirs, packages)[0] for uri in ("bench://small", "bench://async")]
+            rows.append(row)
+        sync, async_, item, *python = (statistics.median(column) for column in zip(*rows))
+        print(f"read, {name}: sync {sync:.1f} µs, async {async_:.1f} µs, by a template {item:.1f} µs")
+        if python:
+            print(f"  fastmcp: sync {python[0]:.0f} µs, async {python[1]:.0f} µs; sync ratio {python[0] / sync:.1f},"
+                  f" async ratio {python[1] / async_:.1f}")
+    for uri in "bench://small", "bench://async", "bench://item/#":
+        each, early, late = drive(bench, 1_000_000, 64, uri, ours)
+        print(f"a million of {uri}: {early / 1024:.1f} MB after 10,000, {late / 1024:.1f} MB at the end,"
+              f" ratio {late / early:.3f}, {each:.1f} µs each")
+
+
+def drive(bench, requests, window, uri, server, packages=None):
+    """Reads from a server; returns microseconds a request and its memory in KiB, early and late."""
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"} | ({"PYTHONPATH": str(packages)} if packages else {})
+    run = subprocess.run([bench, "drive", str(requests), str(window), uri, *server], check=True, env=environment, capture_output=True, text=True)
+    return [float(number) for number in run.stdout.split()]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=["attach", "start", "append", "request", []], default=[])
+    parser.add_argument("what", nargs="*", choices=["attach", "start", "append", "request", "resources", []], default=[])
     parser.add_argument("--jp", default=str(HERE.parent / "target/release/jp"))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--dir")
     arguments = parser.parse_args()
     base = pathlib.Path(tempfile.mkdtemp(prefix="jp-bench-", dir=arguments.dir))
     print(f"in {base}")
-    for name in arguments.what or ["attach", "start", "append", "request"]:
-        {"attach": attach, "start": start, "append": append, "request": request}[name](
+    for name in arguments.what or ["attach", "start", "append", "request", "resources"]:
+        {"attach": attach, "start": start, "append": append, "request": request, "resources": resources}[name](
             os.path.abspath(arguments.jp), base, arguments.runs)
 
 

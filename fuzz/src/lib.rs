@@ -5,12 +5,14 @@
 
 mod declarations;
 mod events_json;
+mod templates;
 mod tool_output;
 mod uris;
 mod view;
 
 pub use declarations::declarations;
 pub use events_json::events_json;
+pub use templates::templates;
 pub use tool_output::tool_output;
 pub use uris::uris;
 pub use view::view;

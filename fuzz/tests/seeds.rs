@@ -33,6 +33,17 @@ fn uris_hold_for_every_line_of_their_seeds() {
 }
 
 #[test]
+fn templates_hold_for_every_cut_of_every_pair_of_their_seeds() {
+    for seed in seeds("templates") {
+        let seed = String::from_utf8(seed).unwrap();
+        for (template, uri) in seed.lines().filter_map(|line| line.split_once(' ')) {
+            let pair = format!("{template}\n{uri}");
+            (0..=pair.len()).filter_map(|length| pair.get(..length)).for_each(jp_fuzz::templates);
+        }
+    }
+}
+
+#[test]
 fn declarations_hold_for_every_line_of_their_seeds() {
     for seed in seeds("declarations") {
         let seed = String::from_utf8(seed).unwrap();

@@ -2,7 +2,6 @@
 //! those that it does not require yet, without those of extensions.
 //!
 //! `scripts/get_mcp_peers` installs the suite, `scripts/check_mcp_server` prints what it says.
-#![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "it says why it is skipped")]
 

@@ -1,5 +1,4 @@
 //! Streamable HTTP, on the loopback, byte by byte.
-#![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

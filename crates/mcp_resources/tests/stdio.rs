@@ -1,5 +1,4 @@
 //! The example `notes`, as a client starts it: a child process that reads and writes JSON lines.
-#![cfg(feature = "stdio")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,5 +1,4 @@
 //! Files that change, told to subscribers. The servers run in this process; the files are real.
-#![cfg(feature = "watch")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,7 +1,8 @@
 //! Which URIs clients subscribed to.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(feature = "server")]
+use std::panic;
 use std::sync::{Mutex, PoisonError};
 
 use crate::Registry;
@@ -77,7 +78,7 @@ impl State {
     fn tell(&self, registry: &Registry, interest: Interest<'_>) {
         for observer in &self.observers {
             // The panic hook has said it, and a client's subscription is not the place to fail.
-            let _ = catch_unwind(AssertUnwindSafe(|| observer(registry, interest)));
+            let _ = panic::catch_unwind(panic::AssertUnwindSafe(|| observer(registry, interest)));
         }
     }
 }
