@@ -11,21 +11,21 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
+use mcp_resources::template::UriTemplate;
 use mcp_resources::{
-    Annotations, Bundle, Http, Parameters, Partial, ReadError, Registry, Resource, ResourceTemplate, Role,
-    Root, Server,
+    Annotations, Bundle, FileWatch, Http, Parameters, Partial, PathParam, ReadError, Registry, Resource,
+    ResourceTemplate, Role, Root, Server,
 };
 
-/// How often the directory is looked at.
+/// How often the directory is looked at for files that came and went.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 fn main() -> ExitCode {
@@ -53,10 +53,10 @@ fn serve(directory: &str, address: Option<&str>) -> Result<(), Box<dyn Error>> {
     let root = Arc::new(Root::open(directory)?);
     let registry = Registry::new();
     registry.register_server("notes", templates(&root))?;
-    let mut watcher =
-        Watcher { directory: root.path().to_owned(), registry: registry.clone(), files: BTreeMap::new() };
-    watcher.look()?;
-    std::thread::spawn(move || watcher.run());
+    let mut directory = Directory { root, registry: registry.clone(), listed: BTreeSet::new() };
+    directory.look()?;
+    std::thread::spawn(move || directory.follow());
+    let _watch = FileWatch::start(&registry, |error| eprintln!("notes: {error}"))?;
     let server = Server::new("notes", env!("CARGO_PKG_VERSION"), registry)
         .title("Notes")
         .instructions("Markdown notes. Read notes://FILE/outline first, then the headline you need.");
@@ -79,9 +79,9 @@ async fn serve_http(server: Server, address: SocketAddr) -> Result<(), Box<dyn E
 
 fn templates(root: &Arc<Root>) -> Bundle {
     let (files, outlines, headlines) = (Arc::clone(root), Arc::clone(root), Arc::clone(root));
-    let directory = root.path().to_owned();
+    let (sources, names_of) = (Arc::clone(root), Arc::clone(root));
     let complete = move |partial: Partial| {
-        let names = names(&directory).unwrap_or_default();
+        let names = names(&names_of).unwrap_or_default();
         names.into_iter().filter(|name| name.starts_with(&partial.value)).collect()
     };
     Bundle::new()
@@ -89,7 +89,8 @@ fn templates(root: &Arc<Root>) -> Bundle {
             ResourceTemplate::new("notes:///{+path}", "File", move |parameters: Parameters| {
                 files.read_text(&parameters.path("path")?).map_err(ReadError::from)
             })
-            .description("A file below the directory"),
+            .description("A file below the directory")
+            .source(move |parameters| sources.source(&parameters.path("path").ok()?)),
         )
         .template(
             ResourceTemplate::new("notes://{file}/outline", "Outline", move |parameters: Parameters| {
@@ -153,68 +154,61 @@ fn section(text: &str, path: &str) -> Option<String> {
     found.map(|(_, lines)| lines.join("\n"))
 }
 
-fn names(directory: &Path) -> io::Result<Vec<String>> {
-    let entries = std::fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
-    let names = entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<String> = names.filter(|name| name.ends_with(".md")).collect();
-    names.sort();
-    Ok(names)
+/// The notes that can be read: not what a link has from elsewhere, nor one that leads nowhere.
+fn names(root: &Root) -> io::Result<BTreeSet<String>> {
+    let entries = std::fs::read_dir(root.path())?.filter_map(Result::ok);
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let is_note = |name: &String| {
+        name.ends_with(".md") && PathParam::new(name).and_then(|path| root.join(&path)).is_ok()
+    };
+    Ok(names.filter(is_note).collect())
 }
 
-/// Keeps the registry as the directory is.
-struct Watcher {
-    directory: PathBuf,
+/// Lists the files that the directory has.
+struct Directory {
+    root: Arc<Root>,
     registry: Registry,
-    files: BTreeMap<String, SystemTime>,
+    listed: BTreeSet<String>,
 }
 
-impl Watcher {
-    fn run(mut self) {
+impl Directory {
+    fn follow(mut self) {
         loop {
             std::thread::sleep(INTERVAL);
             if let Err(error) = self.look() {
-                eprintln!("{}: {error}", self.directory.display());
+                eprintln!("notes: {error}");
             }
         }
     }
 
     fn look(&mut self) -> Result<(), Box<dyn Error>> {
-        let mut now = BTreeMap::new();
-        for name in names(&self.directory)? {
-            let modified =
-                std::fs::metadata(self.directory.join(&name)).and_then(|metadata| metadata.modified())?;
-            now.insert(name, modified);
+        let names = names(&self.root)?;
+        for name in self.listed.difference(&names) {
+            self.registry.unregister_resource(&uri(name)?);
         }
-        for name in self.files.keys().filter(|name| !now.contains_key(*name)) {
-            self.registry.unregister_resource(&uri(name));
+        for name in names.difference(&self.listed) {
+            self.registry.register_resource(self.resource(name)?)?;
         }
-        for (name, modified) in &now {
-            match self.files.get(name) {
-                None => _ = self.registry.register_resource(self.resource(name))?,
-                Some(before) if before != modified => self.registry.notify_updated(&uri(name)),
-                Some(_) => (),
-            }
-        }
-        self.files = now;
+        self.listed = names;
         Ok(())
     }
 
-    fn resource(&self, name: &str) -> Resource {
-        let path = self.directory.join(name);
-        let size = std::fs::metadata(&path).map(|metadata| metadata.len()).unwrap_or_default();
-        Resource::new(uri(name), name, move || std::fs::read_to_string(&path))
+    fn resource(&self, name: &str) -> Result<Resource, Box<dyn Error>> {
+        let (root, path) = (Arc::clone(&self.root), PathParam::new(name)?);
+        let source = self.root.path().join(&path);
+        let note = Resource::new(uri(name)?, name, move || root.read_text(&path).map_err(ReadError::from))
             .description("A file of notes")
             .mime_type("text/markdown")
-            .size(size)
             .annotations(Annotations {
                 audience: vec![Role::User, Role::Assistant],
                 ..Annotations::default()
             })
+            .source(source);
+        Ok(note)
     }
 }
 
-fn uri(name: &str) -> String {
+fn uri(name: &str) -> Result<String, Box<dyn Error>> {
     let values = [("file".to_owned(), name.into())].into();
-    let template = "notes://{file}".parse::<mcp_resources::template::UriTemplate>();
-    template.ok().and_then(|template| template.expand(&values).ok()).unwrap_or_default()
+    Ok(UriTemplate::parse("notes://{file}")?.expand(&values)?)
 }

@@ -169,6 +169,13 @@ fn serve() -> Result<(), Box<dyn Error>> {
         let text = async_text.clone();
         async move { text }
     }))?;
+    let forever = || {
+        loop {
+            std::thread::park();
+        }
+    };
+    registry
+        .register_resource(Resource::new("bench://forever", "Never read", move || -> String { forever() }))?;
     let item = move |parameters: Parameters| {
         let text = item_text.clone();
         async move { parameters.text("number").map(|number| format!("{number}: {text}")) }

@@ -52,7 +52,7 @@ async fn notes_are_listed_read_and_completed_in_each_era() {
         let listed = client.result("resources/list", json!({})).await;
         let expected = json!({
             "uri": "notes://a%20b.md", "name": "a b.md", "description": "A file of notes", "mimeType": "text/markdown",
-            "size": 8, "annotations": { "audience": ["user", "assistant"] },
+            "annotations": { "audience": ["user", "assistant"] },
         });
         assert_eq!(listed["resources"][0], expected, "{era:?}");
         let templates = client.result("resources/templates/list", json!({})).await;
@@ -130,12 +130,18 @@ async fn no_path_leads_out_of_the_directory() {
     {
         std::os::unix::fs::symlink(outside.path(), directory.join("link")).unwrap();
         std::os::unix::fs::symlink("../secret.md", directory.join("sub/link.md")).unwrap();
+        std::os::unix::fs::symlink("../secret.md", directory.join("link.md")).unwrap();
+        std::os::unix::fs::symlink("nowhere", directory.join(".#todo.md")).unwrap();
     }
     let secret = outside.path().join("secret.md");
     let secret = secret.to_str().unwrap();
     let mut child = start(&directory);
     let mut client = connect(&mut child, LATEST).await;
+    let listed = client.result("resources/list", json!({})).await;
+    assert_eq!(listed["resources"].as_array().unwrap().len(), 2, "{listed}");
+    assert_eq!(client.error("resources/read", json!({ "uri": "notes://link.md" })).await.0, -32602);
     let paths = [
+        "link.md",
         "../secret.md",
         "sub/../../secret.md",
         "%2e%2e/secret.md",
@@ -232,16 +238,14 @@ async fn server_does_not_outlive_a_client_that_listened() {
     assert!(end.expect("it waits for the listener").unwrap().success());
 }
 
-#[cfg(unix)]
 #[tokio::test]
 async fn handler_that_blocks_neither_stops_others_nor_the_end() {
-    let (_outside, directory) = notes();
-    let made = std::process::Command::new("mkfifo").arg(directory.join("pipe.md")).status().unwrap();
-    assert!(made.success());
-    let mut child = start(&directory);
+    let mut command = Command::new(example("resource_bench"));
+    command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
     let mut client = connect(&mut child, LATEST).await;
-    client.send("resources/read", json!({ "uri": "notes://pipe.md" })).await;
-    assert_eq!(read(&mut client, "notes://a%20b.md").await[0]["text"], "# Spaced");
+    client.send("resources/read", json!({ "uri": "bench://forever" })).await;
+    assert!(read(&mut client, "bench://small").await[0]["text"].is_string());
     client.close().await;
     assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
 }
