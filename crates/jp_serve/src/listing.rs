@@ -69,13 +69,11 @@ impl Lister {
             Reading::File { path, asked } => files.read(path, *asked),
             Reading::Kept(payload) => read_payload(&store, payload),
         };
-        let mut resource = Resource::new(&entry.uri, &entry.name, read)
-            .description(entry.description)
-            .size(entry.size)
-            .annotations(Annotations {
-                last_modified: entry.last_modified.clone(),
-                ..Annotations::default()
-            });
+        let mut resource =
+            Resource::new(&entry.uri, &entry.name, read).description(entry.description).size(entry.size);
+        if let Some(last_modified) = &entry.last_modified {
+            resource = resource.annotations(Annotations::default().last_modified(last_modified));
+        }
         if let Some(mime_type) = &entry.mime_type {
             resource = resource.mime_type(mime_type);
         }

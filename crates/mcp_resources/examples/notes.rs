@@ -199,10 +199,7 @@ impl Directory {
         let note = Resource::new(uri(name)?, name, move || root.read_text(&path).map_err(ReadError::from))
             .description("A file of notes")
             .mime_type("text/markdown")
-            .annotations(Annotations {
-                audience: vec![Role::User, Role::Assistant],
-                ..Annotations::default()
-            })
+            .annotations(Annotations::default().audience([Role::User, Role::Assistant]))
             .source(source);
         Ok(note)
     }

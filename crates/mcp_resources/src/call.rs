@@ -7,12 +7,18 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 type Boxed<O> = Pin<Box<dyn Future<Output = O> + Send>>;
+
+/// How many calls of one function may block at once: one that never returns keeps its thread, and what else blocks
+/// has to have some left.
+pub(crate) const MAX_BLOCKED: usize = 32;
 
 /// A function, as a registry keeps it.
 pub enum Call<I, O> {
-    /// Runs on a thread where it may block.
-    Blocking(Arc<dyn Fn(I) -> O + Send + Sync>),
+    /// Runs on a thread where it may block, where there is room.
+    Blocking(Arc<dyn Fn(I) -> O + Send + Sync>, Arc<Semaphore>),
     /// Runs where the server runs.
     Async(Arc<dyn Fn(I) -> Boxed<O> + Send + Sync>),
 }
@@ -22,14 +28,23 @@ pub enum Call<I, O> {
 pub(crate) enum Interruption {
     Panic,
     Timeout,
+    /// As many calls as may be are on their way and don't end.
+    Busy,
 }
 
 impl<I, O> Clone for Call<I, O> {
     fn clone(&self) -> Self {
         match self {
-            Self::Blocking(function) => Self::Blocking(Arc::clone(function)),
+            Self::Blocking(function, room) => Self::Blocking(Arc::clone(function), Arc::clone(room)),
             Self::Async(function) => Self::Async(Arc::clone(function)),
         }
+    }
+}
+
+impl<I, O> Call<I, O> {
+    /// Makes a call of a function that may block.
+    pub(crate) fn blocking(function: impl Fn(I) -> O + Send + Sync + 'static) -> Self {
+        Self::Blocking(Arc::new(function), Arc::new(Semaphore::new(MAX_BLOCKED)))
     }
 }
 
@@ -37,8 +52,13 @@ impl<I: Send + 'static, O: Send + 'static> Call<I, O> {
     /// Runs the function. One that blocks keeps its thread after the time is over: nothing can end it.
     pub(crate) async fn run(&self, input: I, limit: Duration) -> Result<O, Interruption> {
         let outcome = match self.clone() {
-            Self::Blocking(function) => {
-                let thread = tokio::task::spawn_blocking(move || function(input));
+            Self::Blocking(function, room) => {
+                let place = tokio::time::timeout(limit, room.acquire_owned()).await;
+                let place = place.map_err(|_| Interruption::Busy)?.expect("nobody closes it");
+                let thread = tokio::task::spawn_blocking(move || {
+                    let _place = place;
+                    function(input)
+                });
                 let result = async { thread.await.map_err(|_| Interruption::Panic) };
                 tokio::time::timeout(limit, result).await
             }
@@ -64,7 +84,7 @@ pub(crate) async fn catch_panic<O>(future: impl Future<Output = O>) -> Result<O,
 impl<I, O> std::fmt::Debug for Call<I, O> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(match self {
-            Self::Blocking(_) => "Blocking",
+            Self::Blocking(..) => "Blocking",
             Self::Async(_) => "Async",
         })
     }

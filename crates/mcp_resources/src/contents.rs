@@ -62,8 +62,11 @@ pub enum ReadError {
     #[error("the resource could not be read: {0}")]
     Failed(#[source] Box<dyn Error + Send + Sync>),
     /// The handler panicked; the client is told no more.
-    #[error("the resource's handler panicked; the server's log says why")]
+    #[error("the resource's handler panicked; the server's standard error says why")]
     Panicked,
+    /// As many reads of the same resource or template as may be are on their way, 32, and don't end.
+    #[error("too many reads of this are on their way and don't end; try again later")]
+    Busy,
     /// The handler took more than [`Limits::time`](crate::Limits::time).
     #[error("the resource could not be read within {0:?}; try again later")]
     TimedOut(Duration),

@@ -92,7 +92,7 @@ pub use rmcp;
 #[cfg(feature = "http")]
 pub use server::{BoundHttp, Http};
 #[cfg(feature = "server")]
-pub use server::{MethodMetrics, NoHandler, ServeError, Server, Session};
+pub use server::{MethodMetrics, Metrics, NoHandler, ServeError, Server, Session};
 #[cfg(feature = "watch")]
 pub use watch::{FileWatch, WatchError};
 

@@ -54,7 +54,14 @@ pub struct Registry {
 }
 
 /// What handlers may take.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use mcp_resources::{Limits, Registry};
+/// Registry::with_limits(Limits::default().time(Duration::from_secs(5)).bytes(1024 * 1024));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// How long one may run; by default 30 seconds.
     pub time: Duration,
@@ -95,6 +102,7 @@ pub struct Registered {
 
 /// Two templates that may match one URI (see [`Matcher::overlaps`]); the more specific one reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Overlap {
     /// The template that was registered.
     pub template: String,
@@ -104,6 +112,7 @@ pub struct Overlap {
 
 /// What a read gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Reading {
     /// The contents, each with its URI; without a MIME type if nobody named one.
     pub contents: Contents,
@@ -168,6 +177,22 @@ pub(crate) enum CompleteError {
 enum Found {
     Resource(Arc<Resource>),
     Template(Arc<Template>, Match),
+}
+
+impl Limits {
+    /// Sets how long one may run.
+    #[must_use]
+    pub fn time(mut self, time: Duration) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// Sets how many bytes one may give.
+    #[must_use]
+    pub fn bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
 }
 
 impl Default for Limits {
@@ -239,6 +264,7 @@ impl Registry {
     /// # Errors
     ///
     /// A template that can't be parsed or matched, an empty name, a completer for no variable of it.
+    #[doc(alias = "register_resource_template")]
     pub fn register_template(&self, template: ResourceTemplate) -> Result<Registered, RegisterError> {
         self.add(Bundle::new().template(template), None)
     }
@@ -264,6 +290,7 @@ impl Registry {
     }
 
     /// Takes one registration of a template back, by its text; says whether there was one.
+    #[doc(alias = "unregister_resource_template")]
     pub fn unregister_template(&self, uri_template: &str) -> bool {
         let removal = self.write().remove_template(uri_template);
         self.announce(removal == Removal::Gone);
@@ -304,7 +331,7 @@ impl Registry {
     ///
     /// [`ReadError::NotFound`] where nothing is registered for the URI, and those of the handler.
     pub async fn read(&self, uri: &str) -> Result<Reading, ReadError> {
-        let found = self.state().find(uri).ok_or(ReadError::NotFound)?;
+        let found = self.find(uri).ok_or(ReadError::NotFound)?;
         let limits = self.shared.limits;
         match found {
             Found::Resource(resource) => {
@@ -328,7 +355,7 @@ impl Registry {
 
     /// Gives the files that this URI is read from, if its registration names any.
     pub fn sources(&self, uri: &str) -> Vec<PathBuf> {
-        let found = self.state().find(uri);
+        let found = self.find(uri);
         match found {
             Some(Found::Resource(resource)) => resource.source.iter().cloned().collect(),
             Some(Found::Template(template, found)) => match &template.description.source {
@@ -341,7 +368,7 @@ impl Registry {
 
     /// Whether somebody would read this URI.
     pub fn contains(&self, uri: &str) -> bool {
-        self.state().find(uri).is_some()
+        self.find(uri).is_some()
     }
 
     /// Offers values of a variable; none where no one offers any.
@@ -377,6 +404,19 @@ impl Registry {
     /// What happens from now on.
     pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
         self.shared.events.subscribe()
+    }
+
+    fn find(&self, uri: &str) -> Option<Found> {
+        let key = normal_uri(uri)?;
+        let index = {
+            let state = self.state();
+            if let Some(resource) = state.resources.entry(&key) {
+                return Some(Found::Resource(resource));
+            }
+            state.index()
+        };
+        let (place, found) = index.set.find(uri)?;
+        Some(Found::Template(Arc::clone(&index.templates[place]), found))
     }
 
     fn add(&self, bundle: Bundle, name: Option<String>) -> Result<Registered, RegisterError> {
@@ -442,8 +482,11 @@ impl State {
     }
 
     fn remove_template(&mut self, uri_template: &str) -> Removal {
-        self.index = OnceLock::new();
-        self.templates.remove(uri_template)
+        let removal = self.templates.remove(uri_template);
+        if removal == Removal::Gone {
+            self.index = OnceLock::new();
+        }
+        removal
     }
 
     fn remove_server(&mut self, name: &str) -> Option<Vec<Removal>> {
@@ -458,13 +501,9 @@ impl State {
         Some(removals)
     }
 
-    fn find(&self, uri: &str) -> Option<Found> {
-        if let Some(resource) = self.resources.entry(&normal_uri(uri)?) {
-            return Some(Found::Resource(resource));
-        }
-        let index = self.index.get_or_init(|| Arc::new(Index::new(&self.templates)));
-        let (place, found) = index.set.find(uri)?;
-        Some(Found::Template(Arc::clone(&index.templates[place]), found))
+    /// The templates as they are searched.
+    fn index(&self) -> Arc<Index> {
+        Arc::clone(self.index.get_or_init(|| Arc::new(Index::new(&self.templates))))
     }
 }
 
@@ -491,6 +530,7 @@ async fn read<I: Send + 'static>(
     let contents = handler.run(input, limits.time).await.map_err(|interruption| match interruption {
         Interruption::Panic => ReadError::Panicked,
         Interruption::Timeout => ReadError::TimedOut(limits.time),
+        Interruption::Busy => ReadError::Busy,
     })??;
     match contents.size() {
         size if size > limits.bytes => Err(ReadError::TooLarge { size, limit: limits.bytes }),

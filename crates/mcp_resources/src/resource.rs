@@ -1,7 +1,6 @@
 //! What a server offers.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::call::Call;
@@ -20,7 +19,7 @@ use crate::{Handler, Parameters};
 ///     .title("Notes")
 ///     .description("What to do, and when")
 ///     .mime_type("text/org")
-///     .annotations(Annotations { audience: vec![Role::User], priority: Some(0.8), ..Annotations::default() });
+///     .annotations(Annotations::default().audience([Role::User]).priority(0.8));
 /// ```
 #[derive(Debug)]
 pub struct Resource {
@@ -76,6 +75,7 @@ pub(crate) struct Details {
 
 /// Whom a resource is for, and how much it matters (MCP "Annotations").
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Annotations {
     /// Whom it is for; empty says nothing.
     pub audience: Vec<Role>,
@@ -87,6 +87,7 @@ pub struct Annotations {
 
 /// Whom a resource is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Role {
     /// The person.
     User,
@@ -96,6 +97,7 @@ pub enum Role {
 
 /// A picture that a client may show beside a resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Icon {
     /// Its URL, `https:` or `data:`.
     pub src: String,
@@ -107,6 +109,7 @@ pub struct Icon {
 
 /// Who may keep what was read, for [`ttl`](Resource::ttl).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CacheScope {
     /// The client that asked, for the one who asked.
     #[default]
@@ -117,6 +120,7 @@ pub enum CacheScope {
 
 /// What a person typed so far, for a variable of a template.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Partial {
     /// The text so far; empty at the start.
     pub value: String,
@@ -125,6 +129,50 @@ pub struct Partial {
 }
 
 pub(crate) type Completer = Call<Partial, Vec<String>>;
+
+impl Annotations {
+    /// Sets whom it is for.
+    #[must_use]
+    pub fn audience(mut self, audience: impl IntoIterator<Item = Role>) -> Self {
+        self.audience = audience.into_iter().collect();
+        self
+    }
+
+    /// Sets how much it matters, from 0 to 1.
+    #[must_use]
+    pub fn priority(mut self, priority: f32) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Sets when it changed last, ISO 8601.
+    #[must_use]
+    pub fn last_modified(mut self, last_modified: impl Into<String>) -> Self {
+        self.last_modified = Some(last_modified.into());
+        self
+    }
+}
+
+impl Icon {
+    /// Makes a picture of its URL, `https:` or `data:`.
+    pub fn new(src: impl Into<String>) -> Self {
+        Self { src: src.into(), ..Self::default() }
+    }
+
+    /// Sets its MIME type.
+    #[must_use]
+    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.mime_type = Some(mime_type.into());
+        self
+    }
+
+    /// Sets its sizes, as `48x48`, or `any`.
+    #[must_use]
+    pub fn sizes(mut self, sizes: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.sizes = sizes.into_iter().map(Into::into).collect();
+        self
+    }
+}
 
 macro_rules! detail_setters {
     ($type:ident) => {
@@ -234,15 +282,17 @@ impl ResourceTemplate {
         self
     }
 
-    /// Sets what offers values of a variable while a person types (`completion/complete`). It may block. A client
-    /// gets the first hundred.
+    /// Sets what offers values of a variable while a person types (`completion/complete`), instead of what did. It may
+    /// block. A client gets the first hundred.
     #[must_use]
     pub fn complete(
         mut self,
         variable: impl Into<String>,
         completer: impl Fn(Partial) -> Vec<String> + Send + Sync + 'static,
     ) -> Self {
-        self.completers.push((variable.into(), Call::Blocking(Arc::new(completer))));
+        let variable = variable.into();
+        self.completers.retain(|(name, _)| *name != variable);
+        self.completers.push((variable, Call::blocking(completer)));
         self
     }
 

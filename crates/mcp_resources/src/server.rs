@@ -23,11 +23,10 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 
-use crate::Registry;
+use crate::{ReadError, Registry};
 #[cfg(feature = "http")]
 pub use http::{BoundHttp, Http};
-pub use metrics::MethodMetrics;
-use metrics::Metrics;
+pub use metrics::{MethodMetrics, Metrics};
 pub use session::Session;
 
 /// How many entries a page of a list has if nothing else is asked for.
@@ -66,8 +65,14 @@ pub struct Server<H = NoHandler> {
     instructions: Option<String>,
     page_size: usize,
     list_ttl: Option<Duration>,
-    metrics: Option<Arc<Metrics>>,
+    metrics: Option<Metrics>,
+    on_error: Option<OnError>,
 }
+
+/// Whom to tell of errors of handlers.
+struct OnError(Box<TellError>);
+
+type TellError = dyn Fn(&str, &ReadError) + Send + Sync;
 
 /// Answers for a server that has resources and nothing else.
 #[derive(Debug, Clone, Copy, Default)]
@@ -94,6 +99,9 @@ pub enum ServeError {
         /// Why not.
         source: io::Error,
     },
+    /// A token that is the empty text, as of a variable that is set to nothing.
+    #[error("the token is empty; set one, or none at all")]
+    EmptyToken,
     /// An address that others reach, and neither a token nor the host names under which they do.
     #[error(
         "{address} can be reached from other machines; set a token and the host names that clients use, or listen to a loopback address"
@@ -115,6 +123,7 @@ impl Server {
             page_size: PAGE_SIZE,
             list_ttl: None,
             metrics: None,
+            on_error: None,
         }
     }
 }
@@ -125,8 +134,17 @@ impl<H: ServerHandler> Server<H> {
     /// called. All clients share it.
     #[must_use]
     pub fn with_handler<N: ServerHandler>(self, handler: N) -> Server<N> {
-        let Self { registry, handler: _, implementation, instructions, page_size, list_ttl, metrics } = self;
-        Server { registry, handler, implementation, instructions, page_size, list_ttl, metrics }
+        let Self {
+            registry,
+            handler: _,
+            implementation,
+            instructions,
+            page_size,
+            list_ttl,
+            metrics,
+            on_error,
+        } = self;
+        Server { registry, handler, implementation, instructions, page_size, list_ttl, metrics, on_error }
     }
 
     /// Sets the name that people see.
@@ -157,10 +175,18 @@ impl<H: ServerHandler> Server<H> {
         self
     }
 
-    /// Counts calls from now on, for [`Session::metrics`].
+    /// Counts calls in these metrics.
     #[must_use]
-    pub fn with_metrics(mut self) -> Self {
-        self.metrics = Some(Arc::default());
+    pub fn metrics(mut self, metrics: &Metrics) -> Self {
+        self.metrics = Some(metrics.clone());
+        self
+    }
+
+    /// Sets what is told of each read that failed on the server's side, with its URI; the client is told the error
+    /// without its causes. It must not block.
+    #[must_use]
+    pub fn on_error(mut self, on_error: impl Fn(&str, &ReadError) + Send + Sync + 'static) -> Self {
+        self.on_error = Some(OnError(Box::new(on_error)));
         self
     }
 
@@ -202,5 +228,11 @@ impl ServerHandler for NoHandler {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "prompts/list", None))
+    }
+}
+
+impl std::fmt::Debug for OnError {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("OnError")
     }
 }

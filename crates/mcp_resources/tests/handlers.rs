@@ -11,7 +11,7 @@ use mcp_resources::rmcp::model::{
     ServerConfig,
 };
 use mcp_resources::rmcp::service::{RequestContext, RoleServer};
-use mcp_resources::{Limits, Registry, Resource, Server};
+use mcp_resources::{Limits, Metrics, ReadError, Registry, Resource, Server};
 use serde_json::json;
 use support::{Client, ERAS, Era};
 
@@ -19,7 +19,7 @@ const LATEST: Era = Era::Legacy("2025-11-25");
 
 #[tokio::test]
 async fn server_outlives_handlers_that_panic_block_and_flood() {
-    let registry = Registry::with_limits(Limits { time: Duration::from_millis(50), ..Limits::default() });
+    let registry = Registry::with_limits(Limits::default().time(Duration::from_millis(50)));
     let (release, blocked) = std::sync::mpsc::channel::<()>();
     let blocked = Arc::new(Mutex::new(blocked));
     let block = move || blocked.lock().is_ok_and(|blocked| blocked.recv().is_ok()).to_string();
@@ -128,20 +128,56 @@ async fn tools_of_a_handler_pass_through_beside_the_resources() {
 async fn calls_are_counted_when_asked() {
     let registry = Registry::new();
     registry.register_resource(Resource::new("x:a", "a", || "text")).unwrap();
-    let (plain, counting) = (
-        Arc::new(Server::new("t", "1", registry.clone())),
-        Arc::new(Server::new("t", "1", registry).with_metrics()),
-    );
-    for server in [&plain, &counting] {
-        let mut client = Client::share(server, LATEST).await;
-        client.result("resources/read", json!({ "uri": "x:a" })).await;
-        client.error("resources/read", json!({ "uri": "x:b" })).await;
-        client.result("resources/list", json!({})).await;
-    }
-    assert!(plain.metrics().is_empty());
-    let metrics = counting.metrics();
+    let metrics = Metrics::default();
+    let mut client = Client::of(Server::new("t", "1", registry).metrics(&metrics), LATEST).await;
+    client.result("resources/read", json!({ "uri": "x:a" })).await;
+    client.error("resources/read", json!({ "uri": "x:b" })).await;
+    client.result("resources/list", json!({})).await;
+    let metrics = metrics.methods();
     assert_eq!(metrics.keys().copied().collect::<Vec<_>>(), ["resources/list", "resources/read"]);
     let read = metrics["resources/read"];
     assert_eq!((read.calls, read.errors), (2, 1));
     assert!(read.time > Duration::ZERO);
+}
+
+#[tokio::test]
+async fn errors_of_handlers_are_told_to_the_server_with_their_causes() {
+    let registry = Registry::new();
+    let failing = || -> Result<String, ReadError> {
+        Err(ReadError::failed(std::io::Error::other("the disk is on fire")))
+    };
+    registry.register_resource(Resource::new("x:a", "a", failing)).unwrap();
+    let (sender, errors) = std::sync::mpsc::channel();
+    let server = Server::new("t", "1", registry)
+        .on_error(move |uri, error| sender.send(format!("{uri}: {error}")).unwrap());
+    let mut client = Client::of(server, LATEST).await;
+    client.error("resources/read", json!({ "uri": "x:b" })).await;
+    client.error("resources/read", json!({ "uri": "x:a" })).await;
+    assert_eq!(
+        errors.try_iter().collect::<Vec<_>>(),
+        ["x:a: the resource could not be read: the disk is on fire"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn handler_that_never_returns_takes_no_thread_from_others_however_often_it_is_asked() {
+    let registry = Registry::with_limits(Limits::default().time(Duration::from_millis(300)));
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let ended = std::sync::Mutex::new(ended);
+    let blocks = move || {
+        let _ = ended.lock().unwrap().recv();
+        ""
+    };
+    registry.register_resource(Resource::new("x:blocks", "blocks", blocks)).unwrap();
+    registry.register_resource(Resource::new("x:other", "other", || "text")).unwrap();
+    let mut client = Client::of(Server::new("t", "1", registry), LATEST).await;
+    for _ in 0..700 {
+        client.send("resources/read", json!({ "uri": "x:blocks" })).await;
+    }
+    client.result("resources/read", json!({ "uri": "x:other" })).await;
+    let (code, message, _) = client.error("resources/read", json!({ "uri": "x:blocks" })).await;
+    assert_eq!(code, -32603);
+    assert_eq!(message, "too many reads of this are on their way and don't end; try again later");
+    client.result("resources/read", json!({ "uri": "x:other" })).await;
+    drop(end);
 }

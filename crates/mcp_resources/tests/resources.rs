@@ -72,16 +72,11 @@ async fn resource_needs_a_uri_a_name_and_a_handler_only() {
 #[tokio::test]
 async fn list_has_all_that_was_said_about_a_resource() {
     let registry = Registry::new();
-    let icon = Icon {
-        src: "https://a.example/i.png".into(),
-        mime_type: Some("image/png".into()),
-        sizes: vec!["48x48".into()],
-    };
-    let annotations = Annotations {
-        audience: vec![Role::User, Role::Assistant],
-        priority: Some(0.5),
-        last_modified: Some("2026-07-28T12:00:00Z".into()),
-    };
+    let icon = Icon::new("https://a.example/i.png").mime_type("image/png").sizes(["48x48"]);
+    let annotations = Annotations::default()
+        .audience([Role::User, Role::Assistant])
+        .priority(0.5)
+        .last_modified("2026-07-28T12:00:00Z");
     let full = note("a.org")
         .title("A")
         .description("The first")
@@ -188,7 +183,7 @@ async fn errors_of_handlers_become_protocol_errors() {
     ];
     failing.into_iter().for_each(|resource| _ = registry.register_resource(resource).unwrap());
     let mut client = Client::of(server(&registry), LATEST).await;
-    let panicked = "the resource's handler panicked; the server's log says why";
+    let panicked = "the resource's handler panicked; the server's standard error says why";
     let table = [
         ("e:gone", -32602, "there is no resource e:gone", json!({ "uri": "e:gone" })),
         ("e:file", -32602, "there is no resource e:file", json!({ "uri": "e:file" })),

@@ -49,10 +49,7 @@ async fn first_registration_stays_until_all_are_taken_back() {
 fn server_is_registered_with_all_or_nothing() {
     let good = || Bundle::new().resource(resource("x:a", "")).template(template("t:{a}", ""));
     let bad = [
-        good().resource(
-            resource("x:b", "")
-                .annotations(crate::Annotations { priority: Some(1.5), ..crate::Annotations::default() }),
-        ),
+        good().resource(resource("x:b", "").annotations(crate::Annotations::default().priority(1.5))),
         good().resource(resource("X:%61", "")).resource(resource("x:%61", "")),
         good().resource(resource("x:a", "")),
         good().template(template("t:{a}", "")),
@@ -136,7 +133,7 @@ async fn uri_beyond_ascii_is_listed_encoded_and_read_either_way() {
 
 #[tokio::test]
 async fn contents_over_the_limit_are_refused() {
-    let registry = Registry::with_limits(Limits { bytes: 100, ..Limits::default() });
+    let registry = Registry::with_limits(Limits::default().bytes(100));
     registry.register_resource(Resource::new("x:100", "x", || "a".repeat(100))).unwrap();
     registry
         .register_resource(Resource::new("x:101", "x", || vec![Content::text("a"), Content::bytes([0; 100])]))
@@ -149,7 +146,7 @@ async fn contents_over_the_limit_are_refused() {
 
 #[tokio::test]
 async fn handlers_that_take_too_long_are_left_behind() {
-    let registry = Registry::with_limits(Limits { time: Duration::from_millis(20), ..Limits::default() });
+    let registry = Registry::with_limits(Limits::default().time(Duration::from_millis(20)));
     let (release, blocked) = std::sync::mpsc::channel::<()>();
     let blocked = std::sync::Mutex::new(blocked);
     let block = move || blocked.lock().map(|blocked| blocked.recv().is_ok()).map_or("", |_| "");

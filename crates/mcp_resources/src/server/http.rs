@@ -38,6 +38,15 @@ const MAX_CONNECTIONS: usize = 1024;
 /// How long a client may take for the head of a request.
 const HEAD_TIME: Duration = Duration::from_secs(30);
 
+/// How long a client may take for the body of a request.
+const BODY_TIME: Duration = Duration::from_secs(30);
+
+/// How many sessions there may be at once; rmcp ends those that are silent for minutes.
+const MAX_SESSIONS: usize = 1024;
+
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+
 /// The pause after a connection that could not be taken, as when there are no file descriptors left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -87,6 +96,7 @@ struct Token(String);
 
 struct Endpoint<H: ServerHandler> {
     service: StreamableHttpService<Session<H>, LocalSessionManager>,
+    sessions: Arc<LocalSessionManager>,
     token: Option<Token>,
 }
 
@@ -110,23 +120,29 @@ impl<H: ServerHandler> Http<H> {
         Self { server, config, token: None, named_hosts: false }
     }
 
-    /// Refuses requests without `Authorization: Bearer` and this token, with 401.
+    /// Refuses requests without `Authorization: Bearer` and this token, with 401. It can't be empty.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(Token(token.into()));
         self
     }
 
-    /// Sets the names under which clients reach the server, with or without a port, instead of those of the loopback.
+    /// Sets the names under which clients reach the server, with or without a port, instead of those of the loopback;
+    /// without any these stay.
     #[must_use]
     pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.config = self.config.with_allowed_hosts(hosts);
-        self.named_hosts = !self.config.allowed_hosts.is_empty();
+        let hosts: Vec<String> = hosts.into_iter().map(Into::into).collect();
+        // For rmcp, none are all.
+        if !hosts.is_empty() {
+            self.config = self.config.with_allowed_hosts(hosts);
+            self.named_hosts = true;
+        }
         self
     }
 
-    /// Sets the origins of web pages that may use the server, as `https://app.example:443` or `http://localhost:*`,
-    /// instead of those of the loopback. Requests without an `Origin` come from no page and are served.
+    /// Sets the origins that are not refused, as `https://app.example:443` or `http://localhost:*`, instead of those of
+    /// the loopback. Requests without an `Origin` come from no page and are served. A page also needs CORS headers to
+    /// read answers, which are up to a proxy.
     #[must_use]
     pub fn allowed_origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.config = self.config.with_allowed_origins(origins);
@@ -137,9 +153,12 @@ impl<H: ServerHandler> Http<H> {
     ///
     /// # Errors
     ///
-    /// [`ServeError::Bind`], and [`ServeError::Exposed`] for an address that is not a loopback one without a token and
-    /// [`Http::allowed_hosts`].
+    /// [`ServeError::Bind`], [`ServeError::EmptyToken`], and [`ServeError::Exposed`] for an address that is not a
+    /// loopback one without a token and [`Http::allowed_hosts`].
     pub async fn bind(self, address: SocketAddr) -> Result<BoundHttp<H>, ServeError> {
+        if self.token.as_ref().is_some_and(|Token(token)| token.is_empty()) {
+            return Err(ServeError::EmptyToken);
+        }
         let guarded = self.named_hosts && self.token.is_some();
         if !address.ip().is_loopback() && !guarded {
             return Err(ServeError::Exposed { address });
@@ -148,8 +167,11 @@ impl<H: ServerHandler> Http<H> {
         let listener = TcpListener::bind(address).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         let server = Arc::new(self.server);
-        let service = StreamableHttpService::new(move || Ok(server.session()), Arc::default(), self.config);
-        Ok(BoundHttp { listener, address, endpoint: Arc::new(Endpoint { service, token: self.token }) })
+        let sessions: Arc<LocalSessionManager> = Arc::default();
+        let session = move || Ok(server.session());
+        let service = StreamableHttpService::new(session, Arc::clone(&sessions), self.config);
+        let endpoint = Arc::new(Endpoint { service, sessions, token: self.token });
+        Ok(BoundHttp { listener, address, endpoint })
     }
 }
 
@@ -216,10 +238,17 @@ impl<H: ServerHandler> Endpoint<H> {
 
     async fn answer_post(&self, request: Request<Incoming>) -> Response<BoxBody<Bytes, Infallible>> {
         let (head, body) = request.into_parts();
-        let Ok(body) = Limited::new(body, self.service.config.max_request_body_bytes).collect().await else {
+        let body = Limited::new(body, self.service.config.max_request_body_bytes).collect();
+        let Ok(body) = tokio::time::timeout(BODY_TIME, body).await else {
+            return refusal(StatusCode::REQUEST_TIMEOUT, "The body took too long.");
+        };
+        let Ok(body) = body else {
             return refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long, or it ended early.");
         };
         let body = body.to_bytes();
+        if !head.headers.contains_key(SESSION) && self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
+            return refusal(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try again later.");
+        }
         match is_batch(&body) {
             true => batch::answer(self, &head, &body).await,
             false => self.answer_message(head, body).await,

@@ -2,11 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What one method did since the server was made.
+/// What a server does, for [`Server::metrics`](crate::Server::metrics). Clones are the same numbers.
+///
+/// ```no_run
+/// use mcp_resources::{Metrics, Registry, Server};
+///
+/// let metrics = Metrics::default();
+/// let server = Server::new("notes", "1.0.0", Registry::new()).metrics(&metrics);
+/// std::thread::spawn(move || loop {
+///     std::thread::sleep(std::time::Duration::from_secs(60));
+///     eprintln!("{:?}", metrics.methods());
+/// });
+/// server.run_stdio()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    methods: Arc<Mutex<BTreeMap<&'static str, MethodMetrics>>>,
+}
+
+/// What one method did since the metrics were made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MethodMetrics {
     /// The calls that ended.
     pub calls: u64,
@@ -14,11 +34,6 @@ pub struct MethodMetrics {
     pub errors: u64,
     /// The time of all calls together.
     pub time: Duration,
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Metrics {
-    methods: Mutex<BTreeMap<&'static str, MethodMetrics>>,
 }
 
 impl Metrics {
@@ -37,7 +52,9 @@ impl Metrics {
         result
     }
 
-    pub(super) fn methods(&self) -> BTreeMap<&'static str, MethodMetrics> {
+    /// Gives the numbers of each method that was called: the requests of `resources`, `completion`, `tools`, `prompts`,
+    /// `logging`, `tasks` and `skills`. A request that its client cancelled ended with an error.
+    pub fn methods(&self) -> BTreeMap<&'static str, MethodMetrics> {
         self.methods.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

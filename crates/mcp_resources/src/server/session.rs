@@ -2,7 +2,7 @@
 #![expect(deprecated, reason = "clients until 2025-11-25 set the level of logs")]
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -24,10 +24,10 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::changes::{MAX_SUBSCRIPTIONS, Subscriptions, forward, listen};
-use super::{MethodMetrics, NoHandler, Server, wire};
-use crate::Partial;
+use super::{NoHandler, OnError, Server, wire};
 use crate::call::catch_panic;
 use crate::registry::Event;
+use crate::{Partial, ReadError};
 
 /// What serves one client: a handler of rmcp, for any of its transports. Made by [`Server::session`].
 #[derive(Debug)]
@@ -71,12 +71,6 @@ impl<H: ServerHandler> Session<H> {
     #[cfg(feature = "stdio")]
     pub(super) fn client_ended(&self) -> watch::Sender<bool> {
         self.client_ended.clone()
-    }
-
-    /// Gives the numbers of all methods that were called; none without [`Server::with_metrics`]. All sessions of a
-    /// server share them.
-    pub fn metrics(&self) -> BTreeMap<&'static str, MethodMetrics> {
-        self.server.metrics()
     }
 
     fn handler(&self) -> &H {
@@ -124,7 +118,7 @@ impl<H: ServerHandler> Session<H> {
     }
 
     async fn read(&self, uri: &str, modern: bool) -> Result<ReadResourceResponse, ErrorData> {
-        let reading = self.server.registry.read(uri).await.map_err(|error| wire::read_error(&error, uri))?;
+        let reading = self.server.registry.read(uri).await.map_err(|error| self.refused(&error, uri))?;
         let contents = reading.contents.0.into_iter().map(|content| wire::contents(content, uri)).collect();
         let mut result = ReadResourceResult::new(contents);
         if let (Some(ttl), true) = (reading.ttl, modern) {
@@ -132,6 +126,14 @@ impl<H: ServerHandler> Session<H> {
             result.cache_scope = Some(wire::cache_scope(reading.cache_scope));
         }
         Ok(result.into())
+    }
+
+    fn refused(&self, error: &ReadError, uri: &str) -> ErrorData {
+        match (error, &self.server.on_error) {
+            (ReadError::NotFound | ReadError::BadParameters(_), _) | (_, None) => (),
+            (_, Some(OnError(tell))) => tell(uri, error),
+        }
+        wire::read_error(error, uri)
     }
 
     async fn complete_variable(
@@ -157,15 +159,8 @@ impl<H: ServerHandler> Session<H> {
     }
 }
 
-impl<H: ServerHandler> Server<H> {
-    /// Gives the numbers of all methods that were called; none without [`Server::with_metrics`].
-    pub fn metrics(&self) -> BTreeMap<&'static str, MethodMetrics> {
-        self.metrics.as_ref().map(|metrics| metrics.methods()).unwrap_or_default()
-    }
-}
-
 fn panicked() -> ErrorData {
-    ErrorData::internal_error("what answers the request panicked; the server's log says why", None)
+    ErrorData::internal_error("what answers the request panicked; the server's standard error says why", None)
 }
 
 /// Locks; what panicked meanwhile left nothing half done.

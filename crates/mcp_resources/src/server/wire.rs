@@ -127,10 +127,11 @@ pub(super) fn complete_error(error: &CompleteError) -> ErrorData {
         CompleteError::UnknownVariable => {
             ErrorData::invalid_params("the template has no such variable", None)
         }
-        CompleteError::Interrupted(Interruption::Panic) => {
-            ErrorData::internal_error("what offers values panicked; the server's log says why", None)
-        }
-        CompleteError::Interrupted(Interruption::Timeout) => {
+        CompleteError::Interrupted(Interruption::Panic) => ErrorData::internal_error(
+            "what offers values panicked; the server's standard error says why",
+            None,
+        ),
+        CompleteError::Interrupted(Interruption::Timeout | Interruption::Busy) => {
             ErrorData::internal_error("what offers values took too long; try again later", None)
         }
     }
