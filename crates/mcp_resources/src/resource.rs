@@ -297,7 +297,7 @@ impl ResourceTemplate {
     }
 
     /// Sets what finds the file that a resource is read from, or the files, for [`FileWatch`](crate::FileWatch): an
-    /// `Option` of a path, or several. It must not block. See [`Root::source`](crate::Root::source).
+    /// `Option` of a path, or several. It runs on the thread that watches. See [`Root::source`](crate::Root::source).
     #[must_use]
     pub fn source<Paths>(mut self, source: impl Fn(&Parameters) -> Paths + Send + Sync + 'static) -> Self
     where

@@ -1,18 +1,21 @@
 //! Files that change, told to those who subscribed to what is read from them.
 
 use std::collections::{BTreeSet, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode};
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use crate::{Interest, Registry};
 
 /// How long to wait for more after a change: writing a file is several.
 const SETTLE: Duration = Duration::from_millis(50);
+
+/// How long a client waits until what it subscribed to is watched.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long until a directory is tried again that was not there.
 const RETRY: Duration = Duration::from_secs(1);
@@ -22,7 +25,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Only directories are watched in which a file lies that somebody subscribed to: what a
 /// [`Resource`](crate::Resource::source) or a [`ResourceTemplate`](crate::ResourceTemplate::source) says it is read
 /// from, as it says it when the subscription begins. Files that are replaced, as editors do, that go and that come
-/// back are seen too, and so are those behind symbolic links. It ends when it is dropped.
+/// back are seen too, and so are those behind symbolic links. It has a thread of its own, and ends when it is dropped.
 ///
 /// ```no_run
 /// use mcp_resources::{FileWatch, Registry, Resource, Server};
@@ -36,7 +39,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// ```
 #[derive(Debug)]
 pub struct FileWatch {
-    watched: Arc<Mutex<Watched>>,
+    messages: Sender<Message>,
 }
 
 /// Why changes of files can't be told.
@@ -59,16 +62,28 @@ pub enum WatchError {
     Lost(#[source] notify::Error),
 }
 
-/// What is watched, and for whom.
+/// What the thread that watches is told.
 #[derive(Debug)]
-struct Watched {
-    watcher: RecommendedWatcher,
+enum Message {
+    Changed(notify::Result<Event>),
+    /// A client subscribes to a URI, and waits until it is watched.
+    Begins(String, Sender<()>),
+    Ends(String),
+    End,
+}
+
+/// The thread that watches: what it watches, and for whom.
+struct Watcher {
+    registry: Registry,
+    report: Box<dyn Fn(WatchError) + Send>,
+    messages: Receiver<Message>,
+    system: RecommendedWatcher,
     /// The files that somebody subscribed to, by URI.
     files: HashMap<String, BTreeSet<Watchee>>,
     directories: HashMap<PathBuf, Directory>,
-    /// Wakes the thread that tells.
-    wake: Sender<notify::Result<Event>>,
-    report: Report,
+    changed: Changed,
+    /// When to look at what changed, or at directories that were not there.
+    wake: Option<Instant>,
 }
 
 /// A file as it is named, and as it is behind symbolic links.
@@ -85,60 +100,6 @@ struct Directory {
     is_watched: bool,
 }
 
-/// Whom to tell of errors.
-struct Report(Box<dyn Fn(WatchError) + Send + Sync>);
-
-impl FileWatch {
-    /// Starts watching for the clients of a registry; `report` is told what can't be watched.
-    ///
-    /// # Errors
-    ///
-    /// [`WatchError::Start`].
-    pub fn start(
-        registry: &Registry,
-        report: impl Fn(WatchError) + Send + Sync + 'static,
-    ) -> Result<Self, WatchError> {
-        let (sender, changes) = mpsc::channel();
-        let watched = Watched {
-            watcher: notify::recommended_watcher(sender.clone()).map_err(WatchError::Start)?,
-            files: HashMap::new(),
-            directories: HashMap::new(),
-            wake: sender,
-            report: Report(Box::new(report)),
-        };
-        let watched = Arc::new(Mutex::new(watched));
-        let (shared, of_thread) = (Arc::downgrade(&watched), registry.clone());
-        std::thread::spawn(move || tell(&changes, &shared, &of_thread));
-        let shared = Arc::downgrade(&watched);
-        registry.on_interest(move |registry, interest| {
-            if let Some(watched) = shared.upgrade() {
-                locked(&watched).change(registry, interest);
-            }
-        });
-        Ok(Self { watched })
-    }
-}
-
-impl Drop for FileWatch {
-    fn drop(&mut self) {
-        // The thread looks whether there is still something to watch.
-        let _ = locked(&self.watched).wake.send(Ok(Event::default()));
-    }
-}
-
-/// Tells of changes until nothing is watched any more.
-fn tell(changes: &Receiver<notify::Result<Event>>, watched: &Weak<Mutex<Watched>>, registry: &Registry) {
-    let mut retry = None;
-    while let Some(changed) = Changed::next(changes, retry) {
-        let Some(watched) = watched.upgrade() else { return };
-        let mut watched = locked(&watched);
-        let uris = watched.update(changed);
-        retry = watched.is_incomplete().then_some(RETRY);
-        drop(watched);
-        uris.iter().for_each(|uri| registry.notify_updated(uri));
-    }
-}
-
 /// What changed within a short time.
 #[derive(Debug, Default)]
 struct Changed {
@@ -148,28 +109,200 @@ struct Changed {
     is_everything: bool,
 }
 
-impl Changed {
-    /// Waits for a change, or for the time to try again, and for what belongs to it; none if there will be none.
-    fn next(changes: &Receiver<notify::Result<Event>>, retry: Option<Duration>) -> Option<Self> {
-        let mut changed = Self::default();
-        match retry {
-            None => changed.add(changes.recv().ok()?),
-            Some(retry) => match changes.recv_timeout(retry) {
-                Ok(event) => changed.add(event),
-                Err(RecvTimeoutError::Timeout) => return Some(changed),
-                Err(RecvTimeoutError::Disconnected) => return None,
-            },
-        }
-        let end = Instant::now() + SETTLE;
-        while !changed.is_nothing() {
-            match changes.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(event) => changed.add(event),
-                Err(_) => break,
+impl FileWatch {
+    /// Starts watching for the clients of a registry; `report` is told what can't be watched.
+    ///
+    /// # Errors
+    ///
+    /// [`WatchError::Start`].
+    pub fn start(
+        registry: &Registry,
+        report: impl Fn(WatchError) + Send + 'static,
+    ) -> Result<Self, WatchError> {
+        let (sender, messages) = mpsc::channel();
+        let events = sender.clone();
+        let system = notify::recommended_watcher(move |event| send(&events, Message::Changed(event)));
+        let watcher = Watcher {
+            registry: registry.clone(),
+            report: Box::new(report),
+            messages,
+            system: system.map_err(WatchError::Start)?,
+            files: HashMap::new(),
+            directories: HashMap::new(),
+            changed: Changed::default(),
+            wake: None,
+        };
+        std::thread::spawn(move || watcher.run());
+        let interests = sender.clone();
+        registry.on_interest(move |_, interest| match interest {
+            Interest::Begins(uri) => {
+                let (done, is_done) = mpsc::channel();
+                send(&interests, Message::Begins(uri.to_owned(), done));
+                // A client that is kept waiting may miss a change; one that is kept longer misses all.
+                let _ = is_done.recv_timeout(PATIENCE);
             }
+            Interest::Ends(uri) => send(&interests, Message::Ends(uri.to_owned())),
+        });
+        Ok(Self { messages: sender })
+    }
+}
+
+impl Drop for FileWatch {
+    fn drop(&mut self) {
+        send(&self.messages, Message::End);
+    }
+}
+
+fn send(messages: &Sender<Message>, message: Message) {
+    // An error says that the thread is at its end.
+    let _ = messages.send(message);
+}
+
+impl Watcher {
+    fn run(mut self) {
+        while let Some(message) = self.next() {
+            // What the author's functions do is no reason to watch no more; the panic hook has said it.
+            let _ = catch_unwind(AssertUnwindSafe(|| match message {
+                Ok(message) => self.follow(message),
+                Err(Woken) => self.look(),
+            }));
         }
-        Some(changed)
     }
 
+    /// Waits for a message, or for the time to look; nothing at the end.
+    fn next(&self) -> Option<Result<Message, Woken>> {
+        let left = self.wake.map(|wake| wake.saturating_duration_since(Instant::now()));
+        let message = match left {
+            Some(Duration::ZERO) => return Some(Err(Woken)),
+            Some(left) => self.messages.recv_timeout(left),
+            None => self.messages.recv().map_err(RecvTimeoutError::from),
+        };
+        match message {
+            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => None,
+            Ok(message) => Some(Ok(message)),
+            Err(RecvTimeoutError::Timeout) => Some(Err(Woken)),
+        }
+    }
+
+    fn follow(&mut self, message: Message) {
+        match message {
+            Message::Changed(event) => {
+                self.changed.add(event);
+                if !self.changed.is_nothing() {
+                    self.wake_after(SETTLE);
+                }
+            }
+            Message::Begins(uri, done) => {
+                self.begin(uri);
+                // An error says that the client waits no more.
+                let _ = done.send(());
+            }
+            Message::Ends(uri) => self.files.remove(&uri).iter().flatten().for_each(|file| self.remove(file)),
+            Message::End => (),
+        }
+    }
+
+    fn begin(&mut self, uri: String) {
+        let sources = self.registry.sources(&uri);
+        let files: BTreeSet<Watchee> = sources.iter().filter_map(|path| Watchee::new(path)).collect();
+        files.iter().for_each(|file| self.add(file));
+        self.files.insert(uri, files);
+    }
+
+    fn add(&mut self, file: &Watchee) {
+        for path in file.directories() {
+            let directory = self.directories.entry(path.to_owned()).or_default();
+            directory.files += 1;
+            if directory.files > 1 {
+                continue;
+            }
+            match self.system.watch(path, RecursiveMode::NonRecursive) {
+                Ok(()) => directory.is_watched = true,
+                Err(source) => {
+                    self.wake_after(RETRY);
+                    (self.report)(WatchError::Directory { path: path.to_owned(), source });
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, file: &Watchee) {
+        for path in file.directories() {
+            let Some(directory) = self.directories.get_mut(path) else { continue };
+            directory.files -= 1;
+            if directory.files == 0 {
+                self.directories.remove(path);
+                // A directory that is gone is watched no more.
+                let _ = self.system.unwatch(path);
+            }
+        }
+    }
+
+    /// Tells of what changed, and looks for directories that were not there.
+    fn look(&mut self) {
+        self.wake = None;
+        let mut changed = std::mem::take(&mut self.changed);
+        if let Some(error) = changed.lost.take() {
+            changed.is_everything = true;
+            (self.report)(WatchError::Lost(error));
+        }
+        self.watch_again(&mut changed);
+        if self.directories.values().any(|directory| !directory.is_watched) {
+            self.wake_after(RETRY);
+        }
+        for (uri, files) in self.concerned(&changed) {
+            files.iter().for_each(|file| self.follow_link(&uri, file));
+            self.registry.notify_updated(&uri);
+        }
+    }
+
+    /// Watches directories that were not there, or went and came back; what is in them is new.
+    fn watch_again(&mut self, changed: &mut Changed) {
+        for (path, directory) in &mut self.directories {
+            let was_watched = directory.is_watched;
+            if changed.paths.contains(path) {
+                directory.is_watched = false;
+            }
+            if !directory.is_watched {
+                directory.is_watched = self.system.watch(path, RecursiveMode::NonRecursive).is_ok();
+                if directory.is_watched && !was_watched {
+                    changed.paths.insert(path.clone());
+                }
+            }
+        }
+    }
+
+    /// The URIs whose files changed, with these.
+    fn concerned(&self, changed: &Changed) -> Vec<(String, Vec<Watchee>)> {
+        let is_changed = |file: &&Watchee| changed.concerns(&file.named) || changed.concerns(&file.real);
+        let of_uri = |(uri, files): (&String, &BTreeSet<Watchee>)| {
+            let changed: Vec<Watchee> = files.iter().filter(is_changed).cloned().collect();
+            (!changed.is_empty()).then(|| (uri.clone(), changed))
+        };
+        self.files.iter().filter_map(of_uri).collect()
+    }
+
+    /// Watches where a symbolic link leads now.
+    fn follow_link(&mut self, uri: &str, before: &Watchee) {
+        let Some(now) = Watchee::new(&before.named).filter(|now| now != before) else { return };
+        self.add(&now);
+        self.remove(before);
+        if let Some(files) = self.files.get_mut(uri) {
+            files.remove(before);
+            files.insert(now);
+        }
+    }
+
+    fn wake_after(&mut self, time: Duration) {
+        let wake = Instant::now() + time;
+        self.wake = Some(self.wake.map_or(wake, |before| before.min(wake)));
+    }
+}
+
+/// It is time to look.
+struct Woken;
+
+impl Changed {
     fn add(&mut self, event: notify::Result<Event>) {
         match event {
             Err(error) => self.lost = Some(error),
@@ -184,8 +317,7 @@ impl Changed {
     }
 
     fn concerns(&self, file: &Path) -> bool {
-        let all = self.is_everything || self.lost.is_some();
-        all || file.ancestors().take(2).any(|path| self.paths.contains(path))
+        self.is_everything || file.ancestors().take(2).any(|path| self.paths.contains(path))
     }
 }
 
@@ -194,103 +326,6 @@ fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
         _ => true,
-    }
-}
-
-impl Watched {
-    fn change(&mut self, registry: &Registry, interest: Interest<'_>) {
-        match interest {
-            Interest::Begins(uri) => {
-                let sources = registry.sources(uri);
-                let files: BTreeSet<Watchee> = sources.iter().filter_map(|path| Watchee::new(path)).collect();
-                files.iter().for_each(|file| self.add(file));
-                self.files.insert(uri.to_owned(), files);
-            }
-            Interest::Ends(uri) => {
-                self.files.remove(uri).iter().flatten().for_each(|file| self.remove(file));
-            }
-        }
-    }
-
-    fn add(&mut self, file: &Watchee) {
-        for path in file.directories() {
-            let directory = self.directories.entry(path.to_owned()).or_default();
-            directory.files += 1;
-            if directory.files > 1 {
-                continue;
-            }
-            match self.watcher.watch(path, RecursiveMode::NonRecursive) {
-                Ok(()) => directory.is_watched = true,
-                Err(source) => {
-                    self.report.tell(WatchError::Directory { path: path.to_owned(), source });
-                    // An error says that the thread is at its end.
-                    let _ = self.wake.send(Ok(Event::default()));
-                }
-            }
-        }
-    }
-
-    fn remove(&mut self, file: &Watchee) {
-        for path in file.directories() {
-            let Some(directory) = self.directories.get_mut(path) else { continue };
-            directory.files -= 1;
-            if directory.files == 0 {
-                self.directories.remove(path);
-                // A directory that is gone is watched no more.
-                let _ = self.watcher.unwatch(path);
-            }
-        }
-    }
-
-    /// Follows what changed; gives the URIs that it changed.
-    fn update(&mut self, mut changed: Changed) -> Vec<String> {
-        if let Some(error) = changed.lost.take() {
-            self.report.tell(WatchError::Lost(error));
-            changed.is_everything = true;
-        }
-        self.watch_again(&mut changed);
-        let is_changed = |file: &&Watchee| changed.concerns(&file.named) || changed.concerns(&file.real);
-        let of_uri = |(uri, files): (&String, &BTreeSet<Watchee>)| {
-            let changed: Vec<Watchee> = files.iter().filter(is_changed).cloned().collect();
-            (!changed.is_empty()).then(|| (uri.clone(), changed))
-        };
-        let changes: Vec<(String, Vec<Watchee>)> = self.files.iter().filter_map(of_uri).collect();
-        for (uri, files) in &changes {
-            files.iter().for_each(|file| self.follow(uri, file));
-        }
-        changes.into_iter().map(|(uri, _)| uri).collect()
-    }
-
-    /// Watches directories that were not there, or went and came back; what is in them is new.
-    fn watch_again(&mut self, changed: &mut Changed) {
-        for (path, directory) in &mut self.directories {
-            let was_watched = directory.is_watched;
-            if changed.paths.contains(path) {
-                directory.is_watched = false;
-            }
-            if !directory.is_watched {
-                directory.is_watched = self.watcher.watch(path, RecursiveMode::NonRecursive).is_ok();
-                if directory.is_watched && !was_watched {
-                    changed.paths.insert(path.clone());
-                }
-            }
-        }
-    }
-
-    /// Whether there are directories to be watched that can't be.
-    fn is_incomplete(&self) -> bool {
-        self.directories.values().any(|directory| !directory.is_watched)
-    }
-
-    /// Watches where a symbolic link leads now.
-    fn follow(&mut self, uri: &str, before: &Watchee) {
-        let Some(now) = Watchee::new(&before.named).filter(|now| now != before) else { return };
-        self.add(&now);
-        self.remove(before);
-        if let Some(files) = self.files.get_mut(uri) {
-            files.remove(before);
-            files.insert(now);
-        }
     }
 }
 
@@ -305,20 +340,4 @@ impl Watchee {
     fn directories(&self) -> BTreeSet<&Path> {
         [&self.named, &self.real].into_iter().filter_map(|path| path.parent()).collect()
     }
-}
-
-impl Report {
-    fn tell(&self, error: WatchError) {
-        self.0(error);
-    }
-}
-
-impl std::fmt::Debug for Report {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str("Report")
-    }
-}
-
-fn locked(watched: &Mutex<Watched>) -> MutexGuard<'_, Watched> {
-    watched.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -19,7 +19,7 @@ const LATEST: Era = Era::Legacy("2025-11-25");
 
 #[tokio::test]
 async fn server_outlives_handlers_that_panic_block_and_flood() {
-    let registry = Registry::with_limits(Limits::default().time(Duration::from_millis(50)));
+    let registry = Registry::with_limits(Limits::default().time(Duration::from_millis(500)));
     let (release, blocked) = std::sync::mpsc::channel::<()>();
     let blocked = Arc::new(Mutex::new(blocked));
     let block = move || blocked.lock().is_ok_and(|blocked| blocked.recv().is_ok()).to_string();
@@ -39,12 +39,16 @@ async fn server_outlives_handlers_that_panic_block_and_flood() {
         }
         let result = client.result("resources/list", json!({})).await;
         assert_eq!(result["resources"].as_array().unwrap().len(), 5, "{era:?}");
-        for uri in ["h:panic", "h:block", "h:wait", "h:flood"] {
-            assert_eq!(
-                client.error("resources/read", json!({ "uri": uri })).await.0,
-                -32603,
-                "{era:?} {uri}"
-            );
+        let errors = [
+            ("h:panic", "the resource's handler panicked"),
+            ("h:block", "the resource could not be read within 500ms"),
+            ("h:wait", "the resource could not be read within 500ms"),
+            ("h:flood", "the resource has 100000000 bytes, the server gives no more than 10485760"),
+        ];
+        for (uri, expected) in errors {
+            let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
+            assert_eq!(code, -32603, "{era:?} {uri}");
+            assert!(message.starts_with(expected), "{era:?} {uri}: {message}");
         }
         let result = client.result("resources/read", json!({ "uri": "h:works" })).await;
         assert_eq!(result["contents"][0]["text"], "works", "{era:?}");

@@ -165,6 +165,11 @@ async fn batch_of_a_client_of_2025_03_26_is_answered_in_one_stream() {
     );
     assert_eq!(post(address, &headers, &json!([notice, notice])).await.status, 202);
     assert_eq!(post(address, &[("Mcp-Session-Id", "none")], &batch).await.status, 404);
+    let mixed = json!([request("a", "ping"), { "id": "b" }, 5, request("c", "ping")]);
+    let answer = post(address, &headers, &mixed).await;
+    for expected in [r#""id":"a""#, r#""id":"b""#, r#""id":null"#, r#""id":"c""#, "-32600"] {
+        assert!(answer.body.contains(expected), "{expected}: {}", answer.body);
+    }
 }
 
 #[tokio::test]

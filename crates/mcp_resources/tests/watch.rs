@@ -98,7 +98,12 @@ async fn subscriber_of_a_template_hears_of_its_own_file_alone_and_not_of_reading
         fs::write(directory.path().join("d.org"), "2").unwrap();
         assert_eq!(updated(&mut client).await, "file:///d.org", "{era:?}");
         fs::write(directory.path().join("b c.org"), "2").unwrap();
-        assert_eq!(updated(&mut client).await, "file:///b%20c.org", "{era:?}");
+        let mut uri = updated(&mut client).await;
+        // Writing is two changes, which a busy machine may tell apart.
+        while uri == "file:///d.org" {
+            uri = updated(&mut client).await;
+        }
+        assert_eq!(uri, "file:///b%20c.org", "{era:?}");
     }
 }
 

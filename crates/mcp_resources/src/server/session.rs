@@ -19,6 +19,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{Peer, ServerHandler};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -83,7 +84,7 @@ impl<H: ServerHandler> Session<H> {
         method: &'static str,
         work: impl Future<Output = Result<T, ErrorData>>,
     ) -> Result<T, ErrorData> {
-        let work = async { catch_panic(work).await.unwrap_or_else(|_| Err(panicked())) };
+        let work = unless_panicked(work);
         match &self.server.metrics {
             Some(metrics) => metrics.measure(method, work).await,
             None => work.await,
@@ -159,13 +160,23 @@ impl<H: ServerHandler> Session<H> {
     }
 }
 
-fn panicked() -> ErrorData {
-    ErrorData::internal_error("what answers the request panicked; the server's standard error says why", None)
+/// Makes an error of a panic.
+async fn unless_panicked<T>(work: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
+    let panicked = "what answers the request panicked; the server's standard error says why";
+    catch_panic(work).await.unwrap_or_else(|_| Err(ErrorData::internal_error(panicked, None)))
 }
 
 /// Locks; what panicked meanwhile left nothing half done.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs what may wait for a moment, without holding up other clients where there are threads for them.
+fn where_it_may_block<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
+        _ => work(),
+    }
 }
 
 /// Whether the client speaks a revision without `initialize`, from 2026-07-28.
@@ -275,9 +286,11 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
                 return Err(wire::not_found(&request.uri));
             }
             self.start_forwarding(context.peer);
-            match self.subscriptions.add(&request.uri) {
-                true => Ok(()),
-                false => Err(ErrorData::invalid_params(
+            let subscriptions = self.subscriptions.clone();
+            let added = tokio::task::spawn_blocking(move || subscriptions.add(&request.uri)).await;
+            match added {
+                Ok(true) => Ok(()),
+                _ => Err(ErrorData::invalid_params(
                     format!(
                         "a client may subscribe to {MAX_SUBSCRIPTIONS} resources, with URIs of 1 MiB in all; unsubscribe from some first"
                     ),
@@ -305,7 +318,8 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         let mut accepted = self.handler().accepted_subscription_filter(requested).unwrap_or_default();
         let mut uris = None;
         if is_about_resources(requested) {
-            let listener = self.listener(requested.resource_subscriptions.iter().flatten());
+            let listener =
+                where_it_may_block(|| self.listener(requested.resource_subscriptions.iter().flatten()));
             uris = Some(listener.uris.iter().cloned().collect()).filter(|uris: &Vec<_>| !uris.is_empty());
             locked(&self.listeners).push(listener);
         }
@@ -316,7 +330,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         if !is_about_resources(context.requested()) {
-            return self.handler().listen(context).await;
+            return unless_panicked(self.handler().listen(context)).await;
         }
         let accepted = context.accepted();
         let is_of_handler =
@@ -327,7 +341,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         let mut client_ended = self.client_ended.subscribe();
         let of_handler = async {
             match is_of_handler {
-                true => self.handler().listen(context).await,
+                true => unless_panicked(self.handler().listen(context)).await,
                 false => {
                     context.cancelled().await;
                     Ok(())
@@ -390,7 +404,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        self.handler().on_custom_request(request, context).await
+        unless_panicked(self.handler().on_custom_request(request, context)).await
     }
 
     async fn on_cancelled(

@@ -4,16 +4,16 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Bytes, Frame};
-use hyper::header::CONTENT_LENGTH;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::http::HeaderMap;
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use rmcp::ServerHandler;
 use rmcp::model::ErrorCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Endpoint, invalid};
 use crate::server::batch;
@@ -26,8 +26,8 @@ const REFUSAL: &str = "only sessions of 2025-03-26 have batches, of 1 to 100 mes
 /// Streams of events that become one: a frame is an event.
 struct Joined(Vec<BoxBody<Bytes, Infallible>>);
 
-/// Hands each message of a batch on as if it had come alone. What one of them is refused with is the answer to all:
-/// it is about the session or the headers, which they share.
+/// Hands each message of a batch on as if it had come alone. What the first is refused with is the answer to all, as it
+/// is about the session or the headers, which they share; what is no message has an error of its own.
 pub(super) async fn answer<H: ServerHandler>(
     endpoint: &Endpoint<H>,
     head: &Parts,
@@ -39,11 +39,19 @@ pub(super) async fn answer<H: ServerHandler>(
     let mut streams = Vec::new();
     let mut answer = None;
     for message in messages {
+        if !is_message(&message) {
+            streams.push(refused(&message));
+            continue;
+        }
         let mut head = head.clone();
         head.headers.remove(CONTENT_LENGTH);
         let response = endpoint.answer_message(head, message.to_string().into()).await;
         if !response.status().is_success() {
-            return response;
+            if answer.is_none() {
+                return response;
+            }
+            streams.push(refused(&message));
+            continue;
         }
         let (head, body) = response.into_parts();
         // What is only accepted has no stream.
@@ -54,15 +62,40 @@ pub(super) async fn answer<H: ServerHandler>(
             answer.get_or_insert(head);
         }
     }
-    let answer = answer.expect("a batch has messages");
-    Response::from_parts(answer, Joined(streams).boxed())
+    match answer {
+        Some(mut answer) => {
+            // Errors alone are a stream, too.
+            if !streams.is_empty() {
+                answer.status = StatusCode::OK;
+                answer.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+            }
+            Response::from_parts(answer, Joined(streams).boxed())
+        }
+        None => invalid(ErrorCode::INVALID_REQUEST, REFUSAL),
+    }
+}
+
+/// Whether this is a message of JSON-RPC 2.0 as far as its shape goes.
+fn is_message(message: &Value) -> bool {
+    let is_request = message["method"].is_string();
+    let is_answer = message.get("result").is_some() || message.get("error").is_some();
+    message["jsonrpc"] == "2.0" && (is_request || is_answer)
+}
+
+/// An error as an event of the stream, with the id of what it is about where that has one.
+fn refused(message: &Value) -> BoxBody<Bytes, Infallible> {
+    let error =
+        json!({ "code": ErrorCode::INVALID_REQUEST.0, "message": "this is not a message of JSON-RPC 2.0" });
+    let id = message.get("id").filter(|id| id.is_string() || id.is_number());
+    let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+    Full::new(Bytes::from(format!("data: {answer}\n\n"))).boxed()
 }
 
 /// The messages of a batch from a client that may send one. A client that names no revision speaks 2025-03-26.
 fn messages(headers: &HeaderMap, body: &[u8]) -> Option<Vec<Value>> {
     let may = headers.get("mcp-protocol-version").is_none_or(|version| version == batch::revision());
     let messages = batch::messages(body).filter(|_| may)?;
-    let is_sound = |message: &Value| message.is_object() && message["method"] != "initialize";
+    let is_sound = |message: &Value| message["method"] != "initialize";
     let may = messages.len() <= MAX_MESSAGES && messages.iter().all(is_sound);
     may.then_some(messages)
 }
