@@ -121,7 +121,8 @@ impl UriTemplate {
     ///
     /// let error = UriTemplate::parse("file:///{=path}").unwrap_err();
     /// assert_eq!(error.offset(), 9);
-    /// assert_eq!(error.to_string(), r#"the operator '=' is reserved for later versions of URI templates, at byte 9: "=path}""#);
+    /// let message = "the operator '=' is reserved for later versions of URI templates, at byte 9: \"=path}\"";
+    /// assert_eq!(error.to_string(), message);
     /// ```
     pub fn parse(template: &str) -> Result<Self, TemplateError> {
         let parts = parse::parse(template)?;
@@ -160,6 +161,11 @@ impl UriTemplate {
     /// Gives the template as it was written.
     pub fn as_str(&self) -> &str {
         &self.source
+    }
+
+    /// Whether the template's own text at the start holds a whole scheme and its colon.
+    pub(crate) fn has_scheme(&self) -> bool {
+        matches!(self.parts.first(), Some(Part::Literal(literal)) if has_scheme(&literal.text))
     }
 
     fn specifications(&self) -> impl Iterator<Item = &VariableSpec> {

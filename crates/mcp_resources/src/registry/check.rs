@@ -19,8 +19,8 @@ pub enum RegisterError {
         /// What is wrong, and where.
         source: TemplateError,
     },
-    /// A URI, or a template, without a scheme in front.
-    #[error("{uri:?} needs a scheme, as in \"notes://\"")]
+    /// A URI, or a template, without a scheme in front; a template would answer for URIs of any.
+    #[error("{uri:?} does not start with a scheme; put one in front, as in \"notes://\"")]
     SchemeMissing {
         /// It.
         uri: String,
@@ -137,6 +137,9 @@ fn template(description: ResourceTemplate) -> Result<Template, RegisterError> {
     {
         let (uri_template, variable) = (uri_template.clone(), name.clone());
         return Err(RegisterError::Completer { uri_template, variable });
+    }
+    if !template.has_scheme() {
+        return Err(RegisterError::SchemeMissing { uri: uri_template.clone() });
     }
     details(uri_template, &description.details)?;
     Ok(Template { description, matcher })

@@ -74,10 +74,29 @@ fn server_is_registered_with_all_or_nothing() {
 }
 
 #[test]
+fn templates_that_would_answer_for_foreign_schemes_are_refused() {
+    let registry = Registry::new();
+    for uri_template in ["{+all}", "users{/id}", "{scheme}://x", "x{rest}:", "/x:{id}", "1x:{id}"] {
+        let error = registry.register_template(template(uri_template, "")).unwrap_err();
+        assert_eq!(error, RegisterError::SchemeMissing { uri: uri_template.to_owned() });
+        let message =
+            format!("{uri_template:?} does not start with a scheme; put one in front, as in \"notes://\"");
+        assert_eq!(error.to_string(), message);
+    }
+    assert_eq!(listed(&registry), (0, 0));
+    for uri_template in ["x:{+all}", "x+y://{id}"] {
+        registry.register_template(template(uri_template, "")).unwrap();
+    }
+}
+
+#[test]
 fn errors_of_registration_say_what_to_do() {
     let registry = Registry::new();
     let message = |resource| registry.register_resource(resource).unwrap_err().to_string();
-    assert_eq!(message(resource("notes", "")), r#""notes" needs a scheme, as in "notes://""#);
+    assert_eq!(
+        message(resource("notes", "")),
+        r#""notes" does not start with a scheme; put one in front, as in "notes://""#
+    );
     assert_eq!(message(resource("x:{a}", "")), r#""x:{a}" has variables; register it as a template"#);
     assert_eq!(message(Resource::new("x:a", "", || "")), r#""x:a" needs a name for people"#);
     let twice = Bundle::new().resources([resource("x:a", ""), resource("x:a", "")]);

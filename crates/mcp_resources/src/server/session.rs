@@ -30,6 +30,9 @@ use crate::call::catch_panic;
 use crate::registry::Event;
 use crate::{Partial, ReadError};
 
+/// How many `subscriptions/listen` may be about to start.
+const MAX_PENDING: usize = 16;
+
 /// What serves one client: a handler of rmcp, for any of its transports. Made by [`Server::session`].
 #[derive(Debug)]
 pub struct Session<H = NoHandler> {
@@ -321,7 +324,12 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
             let listener =
                 where_it_may_block(|| self.listener(requested.resource_subscriptions.iter().flatten()));
             uris = Some(listener.uris.iter().cloned().collect()).filter(|uris: &Vec<_>| !uris.is_empty());
-            locked(&self.listeners).push(listener);
+            let mut listeners = locked(&self.listeners);
+            // One that was cancelled before it started is taken by nobody.
+            if listeners.len() >= MAX_PENDING {
+                listeners.remove(0);
+            }
+            listeners.push(listener);
         }
         accepted.resources_list_changed = requested.resources_list_changed;
         accepted.resource_subscriptions = uris;

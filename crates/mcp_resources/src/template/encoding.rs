@@ -63,12 +63,28 @@ pub(super) fn decode(normal: &str) -> Option<String> {
     if !normal.contains('%') {
         return Some(normal.to_owned());
     }
-    let mut bytes = normal.bytes();
+    let mut bytes = normal.as_bytes();
     let mut out = Vec::with_capacity(normal.len());
-    while let Some(byte) = bytes.next() {
-        out.push(if byte == b'%' { digit(bytes.next()?)? << 4 | digit(bytes.next()?)? } else { byte });
+    loop {
+        let (byte, after) = match bytes {
+            [] => break,
+            [b'%', high, low, after @ ..] => (digit(*high)? << 4 | digit(*low)?, after),
+            [byte, after @ ..] => (*byte, after),
+        };
+        out.push(byte);
+        bytes = after;
     }
     String::from_utf8(out).ok()
+}
+
+/// How many characters a normal text has when it is decoded.
+pub(super) fn characters(normal: &str) -> usize {
+    let bytes = normal.as_bytes();
+    let triplets = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%');
+    // Of a character in several bytes, the first one counts.
+    let continues = |at: usize| matches!(bytes.get(at + 1), Some(b'8' | b'9' | b'A' | b'B'));
+    let uncounted = triplets.map(|(at, _)| 2 + usize::from(continues(at)));
+    bytes.len() - uncounted.sum::<usize>()
 }
 
 fn digit(byte: u8) -> Option<u8> {
@@ -95,14 +111,20 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// RFC 3986 §2.2.
+/// RFC 3986 §2.2; looked up, as matching asks for each byte of a URI.
 pub(super) fn is_reserved(byte: u8) -> bool {
-    matches!(byte, b':' | b'/' | b'?' | b'#' | b'[' | b']' | b'@') || is_sub_delimiter(byte)
+    RESERVED[usize::from(byte)]
 }
 
-fn is_sub_delimiter(byte: u8) -> bool {
-    matches!(byte, b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=')
-}
+const RESERVED: [bool; 256] = {
+    let mut reserved = [false; 256];
+    let mut rest: &[u8] = b":/?#[]@!$&'()*+,;=";
+    while let [byte, after @ ..] = rest {
+        reserved[*byte as usize] = true;
+        rest = after;
+    }
+    reserved
+};
 
 /// Whether the bytes start with `%` and two hexadecimal digits.
 pub(super) fn is_triplet(bytes: &[u8]) -> bool {

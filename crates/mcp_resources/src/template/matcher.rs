@@ -1,10 +1,15 @@
 //! From a URI back to the values.
 
+mod bytes;
+mod field;
+mod landmarks;
 mod overlap;
 mod plan;
 mod planner;
 mod scan;
 mod slots;
+pub(super) mod steps;
+mod tail;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +18,8 @@ use std::sync::Arc;
 
 use super::encoding::{normalize, scheme_length};
 use super::{TemplateError, UriTemplate, Value, Values};
-use plan::Plan;
+pub(super) use landmarks::{Landmark, Place};
+use plan::{Plan, Region};
 
 /// The longest URI in bytes that is looked at; longer ones match nothing.
 pub const MAX_URI_LENGTH: usize = 128 * 1024;
@@ -55,6 +61,7 @@ pub const MAX_ITEMS: usize = 1024;
 /// | `x:{+p}/{b}` | `x:1/2/3` | `{"p":"1/2","b":"3"}` after a wide variable, from the right |
 /// | `x:{a}/{+p}/{b}` | `x:1/2/3/4` | `{"a":"1","p":"2/3","b":"4"}` |
 /// | `x:{+a}:{+b}` | `x:1:2:3` | `{"a":"1","b":"2:3"}` the last wide one takes the rest |
+/// | `x:{+p}-{b}{.e}` | `x:1-2.3-4.5` | `{"p":"1-2.3","b":"4","e":"5"}` |
 /// | `x:{v}/{v}` | `x:1/1` | `{"v":"1"}` |
 /// | `x:{v}/{v}` | `x:1/2` | none: one variable, two values |
 /// | `x:{v}/{v}` | `x:%61/a` | `{"v":"a"}` |
@@ -66,10 +73,21 @@ pub const MAX_ITEMS: usize = 1024;
 /// | `x:a{/b,c}` | `x:a/1/2` | `{"b":"1","c":"2"}` |
 /// | `x:a{/b}/c` | `x:a/c` | `{}` the template's own text before an optional value |
 /// | `x:a{/b}/c` | `x:a/` | none |
+/// | `x:{/a}/b/{c}` | `x:/b/c` | `{"c":"c"}` |
+/// | `x:{/a}/b/{c}` | `x:/b/b/c` | `{"a":"b","c":"c"}` at the last place from the right |
+/// | `x:{/a}/{+b}` | `x:/1/2` | `{"b":"1/2"}` but before a wide variable at the first |
+/// | `x:{a}{/b}{/c}` | `x:1/3` | `{"a":"1","b":"3"}` the first of neighbours |
+/// | `x:{+w}{/b,c}` | `x:1/2` | `{"w":"1","b":"2"}` |
+/// | `x:{+w}{/b,c}` | `x:1/2/3/4` | `{"w":"1/2","b":"3","c":"4"}` as many as there may be |
+/// | `x:{+w}{.e}` | `x:a.b` | `{"w":"a","e":"b"}` |
 /// | `x:{a}{.e}` | `x:1.tar.gz` | `{"a":"1","e":"tar.gz"}` |
 /// | `x:{a}{.e}` | `x:1` | `{"a":"1"}` |
 /// | `x:a{;b,c}` | `x:a;c=1;b` | `{"b":"","c":"1"}` |
 /// | `x:a{;b,c}` | `x:a;d=1` | none: an unknown name |
+/// | `x:{;a}{;b}` | `x:;a=1;b=2` | `{"a":"1","b":"2"}` |
+/// | `x:{;a}{/b}{;c}` | `x:;c=1` | `{"c":"1"}` |
+/// | `x:{+w}{;p}` | `x:1;q=2;p=3` | `{"w":"1;q=2","p":"3"}` up to an unknown name |
+/// | `x:{+w}{;p}` | `x:1;p=9;p=2` | none: one variable, two values |
 /// | `x:a{#f}` | `x:a#1/2` | `{"f":"1/2"}` |
 /// | `x:a{#f}` | `x:a` | `{}` |
 /// | **Queries** | | |
@@ -80,6 +98,8 @@ pub const MAX_ITEMS: usize = 1024;
 /// | `x:a{?b}` | `x:a?b=1/2?3` | `{"b":"1/2?3"}` what a query may hold |
 /// | `x:a{?b}` | `x:a?b=1&b=1` | `{"b":"1"}` |
 /// | `x:a{?b}` | `x:a?b=1&b=2` | none |
+/// | `x:{?v:1,v}` | `x:?v=a&v=abc` | `{"v":"abc"}` |
+/// | `x:{?v:1,v}` | `x:?v=b&v=abc` | none |
 /// | `x:a{?b}` | `x:a?d=1` | none: an unknown name |
 /// | `x:a{?b}{&c}` | `x:a?c=2` | `{"c":"2"}` |
 /// | `x:a{?b}{&c}` | `x:a&c=2` | none: a query starts with `?` |
@@ -94,32 +114,47 @@ pub const MAX_ITEMS: usize = 1024;
 /// | `x:a{/l*}` | `x:a` | `{}` |
 /// | `x:a{.l*}` | `x:a.1.2` | `{"l":["1","2"]}` |
 /// | `x:a{;l*}` | `x:a;l=1;l=2` | `{"l":["1","2"]}` |
+/// | `x:{l*}{?l*}` | `x:1,2?l=1&l=2` | `{"l":["1","2"]}` |
+/// | `x:{l*}{?l*}` | `x:1,2?l=1&l=3` | none: one variable, two values |
 /// | `x:a{?l*,b}` | `x:a?l=1&b=3&l=2` | `{"l":["1","2"],"b":"3"}` |
 ///
-/// [`Matcher::lenient`] changes what simple variables may hold:
+/// [`Matcher::lenient`] changes what simple variables may hold. Those of `{/…}`, `{.…}`, `{;…}` and queries stay
+/// strict, and before a `{#…}` the first `#` that is not the template's own ends them:
 ///
 /// | template | URI | lenient match |
 /// |---|---|---|
 /// | `org://{f}/headline/{p}` | `org://a/b.org/headline/1/2#3` | `{"f":"a/b.org","p":"1/2#3"}` |
 /// | `org://{f}/headline/{p}` | `org://a/headline/1?2` | none: `/` and `#` alone |
+/// | `x:a{/b}` | `x:a/1` | `{"b":"1"}` |
+/// | `x:a{/b}` | `x:a/1/2` | none |
+/// | `x:a{/b}` | `x:a/1#2` | none |
+/// | `x:{f}{#g}` | `x:a/b#c#d` | `{"f":"a/b","g":"c#d"}` |
+/// | `x:{f}{?q}{#g}` | `x:a#b?q=1` | `{"f":"a","g":"b?q=1"}` |
+/// | `x:{f}#n{#g}` | `x:a#n#b` | `{"f":"a","g":"b"}` |
 ///
 /// # The inverse
 ///
 /// `matches(expand(values))` gives the same values if all this holds:
 /// - simple and `{+…}` variables are defined; texts meet variables without `*`, lists that are not empty those with
 ///   one (for `{l*}`, not the list of one empty text);
-/// - a text is no longer than the prefix of its variable;
-/// - encoded as its expression does it, no value holds the text that ends it; a value of `{+…}` holds no `?`
-///   before a `{?…}`, no `&` before a lone `{&…}`, no `#` before a `{#…}`;
+/// - a variable with `*` in a `{;…}` is mentioned once, one in a `{?…}` or `{&…}` in no other of these three;
+/// - a text is no longer than the longest prefix of its variable, if all its mentions have one;
+/// - what stands between two of the template's texts holds the text after it first at its end, also where the two
+///   run into one another; behind the last wide variable (or, without one, the last optional value before a text) it
+///   holds the text before it last at its start;
+/// - where a `{.…}` stands, no value up to the next text on either side holds a `.`; where a `{/…}` or a `{;…}` does,
+///   no value of a `{+…}` there holds a `/` or a `;`;
+/// - a value of `{+…}` holds no `?` before a `{?…}`, no `&` before a lone `{&…}`, no `#` before a `{#…}`;
 /// - values of `{+…}` and `{#…}` hold no triplets, which come out decoded;
-/// - of the variables of one `{/…}` or `{.…}`, only last ones are undefined; of those of a `{?…}`, one is defined
-///   where one of its `{&…}` is.
+/// - of the variables of all `{/…}`, or all `{.…}`, with no text between them only last ones are undefined; of those
+///   of a `{?…}`, one is defined where one of its `{&…}` is.
 ///
 /// Maps do not come back: exploded ones have lost the variable's name, others their ends.
 ///
 /// # Cost
 ///
-/// At most the URI's length for each variable, whatever stands in it; nothing is tried twice.
+/// In proportion to the URI's length and the template's, whatever they hold and however many variables there are: each
+/// text is looked for once, and what is taken stays taken.
 #[derive(Debug, Clone)]
 pub struct Matcher {
     template: UriTemplate,
@@ -212,9 +247,17 @@ impl Matcher {
         Some(scan::scan(&self.plan, text)?.into_match(&self.plan.names))
     }
 
-    /// The text that every URI starts with that matches, the scheme in small letters.
-    pub(super) fn prefix(&self) -> &str {
-        self.plan.prefix()
+    /// The literals of which it is sure where every URI that matches has them.
+    pub(super) fn landmarks(&self) -> Vec<Landmark<'_>> {
+        landmarks::landmarks(&self.plan)
+    }
+
+    /// The literals that every URI that matches holds, its scheme in small letters. None of a template without a
+    /// scheme, which may hold capitals of the URI's.
+    pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
+        let fragment = self.plan.fragment.iter().filter(|fragment| !fragment.optional);
+        let regions = std::iter::once(&self.plan.body).chain(fragment.map(|fragment| &fragment.region));
+        regions.filter(|_| self.plan.scheme > 0).flat_map(Region::literals)
     }
 
     /// The bytes of the template's own text: the more, the more specific it is.

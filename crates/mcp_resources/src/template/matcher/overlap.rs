@@ -1,104 +1,163 @@
 //! Whether two templates share a URI.
 
-use super::plan::{Atom, Class, Fragment, Plan};
+use super::plan::{Atom, Class, Fragment, Plan, Region};
+use super::steps::count;
 use crate::template::Modifier;
 
 /// What a URI may go on with.
 #[derive(Debug, Clone, Copy)]
 enum Step {
-    Byte(u8),
+    /// A byte of a literal that has so many more, this one counted.
+    Byte(usize),
     /// The byte and the next step, or neither.
-    Optional(u8),
+    Optional,
     /// Any number of bytes of a class.
     Repeat(Class),
 }
 
+/// What a template's URIs are made of.
+#[derive(Default)]
+struct Steps {
+    steps: Vec<Step>,
+    /// The byte of each step; 0 where it has none.
+    bytes: Vec<u8>,
+}
+
 /// Walks both templates at once over all texts that fit both so far. What names a query or parameters have is not
 /// looked at, so a pair that differs in these alone counts as overlapping.
+///
+/// Literals are compared as a whole, so it stops only where one of both is at the end of one: the cost is at most the
+/// length of each for each variable of the other.
 pub(super) fn overlap(one: &Plan, other: &Plan) -> bool {
     let (one_prefix, other_prefix) = (one.prefix(), other.prefix());
     if !one_prefix.starts_with(other_prefix) && !other_prefix.starts_with(one_prefix) {
         return false;
     }
-    let (one, other) = (steps(one), steps(other));
-    let width = other.len() + 1;
-    let mut seen = vec![false; (one.len() + 1) * width];
+    let (one, other) = (Steps::new(one), Steps::new(other));
+    if !one.end().ends_with(other.end()) && !other.end().ends_with(one.end()) {
+        return false;
+    }
+    let mut seen = Seen::new(one.steps.len() + 1, other.steps.len() + 1);
     let mut open = vec![(0, 0)];
     while let Some((left, right)) = open.pop() {
-        if (left, right) == (one.len(), other.len()) {
+        if (left, right) == (one.steps.len(), other.steps.len()) {
             return true;
         }
-        if !std::mem::replace(&mut seen[left * width + right], true) {
-            open.extend(skipped(&one, left).map(|left| (left, right)));
-            open.extend(skipped(&other, right).map(|right| (left, right)));
+        if seen.insert(left, right) {
+            count(1);
+            open.extend(one.skipped(left).map(|left| (left, right)));
+            open.extend(other.skipped(right).map(|right| (left, right)));
             open.extend(taken(&one, left, &other, right));
         }
     }
     false
 }
 
-/// Where a template goes on if the step here takes nothing.
-fn skipped(steps: &[Step], at: usize) -> impl Iterator<Item = usize> + use<> {
-    let next = match steps.get(at) {
-        Some(Step::Optional(_)) => Some(at + 2),
-        Some(Step::Repeat(_)) => Some(at + 1),
-        Some(Step::Byte(_)) | None => None,
+/// Where both go on after what both take.
+fn taken(one: &Steps, left: usize, other: &Steps, right: usize) -> Option<(usize, usize)> {
+    use Step::{Byte, Optional, Repeat};
+    let (after_left, after_right, fits) = match (*one.steps.get(left)?, *other.steps.get(right)?) {
+        (Byte(length), Byte(other_length)) => {
+            let length = length.min(other_length);
+            count(length);
+            let fits = one.bytes[left..left + length] == other.bytes[right..right + length];
+            (left + length, right + length, fits)
+        }
+        (Byte(_) | Optional, Byte(_) | Optional) => {
+            (left + 1, right + 1, one.bytes[left] == other.bytes[right])
+        }
+        (Byte(_) | Optional, Repeat(class)) => (left + 1, right, class.holds(one.bytes[left])),
+        (Repeat(class), Byte(_) | Optional) => (left, right + 1, class.holds(other.bytes[right])),
+        // All hold letters; that both take one leads nowhere new.
+        (Repeat(_), Repeat(_)) => return None,
     };
-    next.into_iter()
+    fits.then_some((after_left, after_right))
 }
 
-/// Where both go on after a byte that both take.
-fn taken(one: &[Step], left: usize, other: &[Step], right: usize) -> Option<(usize, usize)> {
-    let (after_left, first) = take(*one.get(left)?, left);
-    let (after_right, second) = take(*other.get(right)?, right);
-    let common = match (first, second) {
-        (Taken::Byte(byte), Taken::Byte(same)) => byte == same,
-        (Taken::Byte(byte), Taken::Class(class)) | (Taken::Class(class), Taken::Byte(byte)) => {
-            class.holds(byte)
+impl Steps {
+    fn new(plan: &Plan) -> Self {
+        let mut steps = Self::default();
+        steps.region(&plan.body);
+        if let Some(query) = &plan.query {
+            steps.optional(query.byte, Class::Any);
         }
-        // All hold letters.
-        (Taken::Class(_), Taken::Class(_)) => true,
-    };
-    common.then_some((after_left, after_right))
-}
+        match &plan.fragment {
+            Some(Fragment { optional: true, .. }) => steps.optional(b'#', Class::Any),
+            Some(fragment) => steps.region(&fragment.region),
+            None => (),
+        }
+        steps
+    }
 
-enum Taken {
-    Byte(u8),
-    Class(Class),
-}
+    fn region(&mut self, region: &Region) {
+        self.literal(&region.start);
+        for field in &region.fields {
+            field.atoms.iter().for_each(|atom| self.atom(atom));
+            self.literal(&field.end);
+        }
+    }
 
-fn take(step: Step, at: usize) -> (usize, Taken) {
-    match step {
-        Step::Byte(byte) | Step::Optional(byte) => (at + 1, Taken::Byte(byte)),
-        Step::Repeat(class) => (at, Taken::Class(class)),
+    fn literal(&mut self, text: &str) {
+        self.steps.extend((1..=text.len()).rev().map(Step::Byte));
+        self.bytes.extend(text.bytes());
+    }
+
+    fn atom(&mut self, atom: &Atom) {
+        match atom {
+            Atom::Text(capture) if capture.modifier == Modifier::Explode => self.repeat(Class::Any),
+            Atom::Text(capture) => self.repeat(capture.class),
+            Atom::Segments { byte, captures } => {
+                captures.iter().for_each(|capture| self.optional(*byte, capture.class));
+            }
+            Atom::List { byte, .. } => self.optional(*byte, Class::Any),
+            Atom::Parameters(_) => self.optional(b';', Class::Any),
+        }
+    }
+
+    fn optional(&mut self, byte: u8, class: Class) {
+        self.steps.push(Step::Optional);
+        self.bytes.push(byte);
+        self.repeat(class);
+    }
+
+    fn repeat(&mut self, class: Class) {
+        self.steps.push(Step::Repeat(class));
+        self.bytes.push(0);
+    }
+
+    /// The literal at the end.
+    fn end(&self) -> &[u8] {
+        let literal = self.steps.iter().rev().take_while(|step| matches!(step, Step::Byte(_))).count();
+        &self.bytes[self.bytes.len() - literal..]
+    }
+
+    /// Where the template goes on if the step here takes nothing.
+    fn skipped(&self, at: usize) -> Option<usize> {
+        match self.steps.get(at)? {
+            Step::Optional => Some(at + 2),
+            Step::Repeat(_) => Some(at + 1),
+            Step::Byte(_) => None,
+        }
     }
 }
 
-fn steps(plan: &Plan) -> Vec<Step> {
-    let mut steps = Vec::new();
-    plan.body.atoms.iter().for_each(|atom| push(&mut steps, atom));
-    if let Some(query) = &plan.query {
-        steps.extend([Step::Optional(query.byte), Step::Repeat(Class::Any)]);
-    }
-    match &plan.fragment {
-        Some(Fragment { optional: true, .. }) => {
-            steps.extend([Step::Optional(b'#'), Step::Repeat(Class::Any)]);
-        }
-        Some(fragment) => fragment.region.atoms.iter().for_each(|atom| push(&mut steps, atom)),
-        None => (),
-    }
-    steps
+/// Pairs of places, a bit each.
+struct Seen {
+    width: usize,
+    bits: Vec<u64>,
 }
 
-fn push(steps: &mut Vec<Step>, atom: &Atom) {
-    match atom {
-        Atom::Literal(text) => steps.extend(text.bytes().map(Step::Byte)),
-        Atom::Text(capture) if capture.modifier == Modifier::Explode => steps.push(Step::Repeat(Class::Any)),
-        Atom::Text(capture) => steps.push(Step::Repeat(capture.class)),
-        Atom::Segment { byte, capture } => {
-            steps.extend([Step::Optional(*byte), Step::Repeat(capture.class)]);
-        }
-        Atom::Segments { byte, .. } => steps.extend([Step::Optional(*byte), Step::Repeat(Class::Any)]),
-        Atom::Parameters(_) => steps.extend([Step::Optional(b';'), Step::Repeat(Class::Any)]),
+impl Seen {
+    fn new(height: usize, width: usize) -> Self {
+        Self { width, bits: vec![0; (height * width).div_ceil(64)] }
+    }
+
+    /// Whether the pair is new.
+    fn insert(&mut self, left: usize, right: usize) -> bool {
+        let index = left * self.width + right;
+        let bit = 1 << (index % 64);
+        let is_new = self.bits[index / 64] & bit == 0;
+        self.bits[index / 64] |= bit;
+        is_new
     }
 }

@@ -1,7 +1,9 @@
-//! A template as matching sees it: a body, a query and a fragment, each of atoms.
+//! A template as matching sees it: a body, a query and a fragment, the first and the last of fields between literals.
 
 use std::sync::Arc;
 
+use super::bytes::ByteSet;
+use super::steps::count;
 use crate::template::Modifier;
 use crate::template::encoding::{is_reserved, is_scheme_byte};
 
@@ -18,30 +20,35 @@ pub(super) struct Plan {
     pub(super) literal_length: usize,
 }
 
-/// Atoms that fit one after the other.
+/// A literal, and fields with a literal after each, which only the last may lack.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Region {
+    pub(super) start: String,
+    pub(super) fields: Vec<Field>,
+    /// The field that takes what the others, found from both ends, leave over: the last one that may hold anything,
+    /// else the last one with optional values, else the last.
+    pub(super) pivot: usize,
+}
+
+/// Variables with no literal between them, and the literal after them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Field {
     pub(super) atoms: Vec<Atom>,
-    /// The atom that takes what the others, scanned from both ends, leave over: the last one that may hold
-    /// separators, else the last variable.
-    pub(super) pivot: Option<usize>,
+    /// For each atom the bytes that those after it start with.
+    pub(super) openings: Vec<ByteSet>,
+    /// The atom that may hold these bytes and takes what the others leave over; there is one at most.
+    pub(super) wide: Option<usize>,
+    pub(super) end: String,
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum Atom {
-    Literal(String),
-    /// `{v}`, `{v*}`, `{+v}`, `{#v}`.
+    /// `{v}`, `{v*}`, `{+v}`, `{#v}`: the first of its field.
     Text(Capture),
-    /// `{/v}`, `{.v}`: nothing, or the byte and a value.
-    Segment {
-        byte: u8,
-        capture: Capture,
-    },
+    /// `{/a,b}`, `{.a,b}`: for each the byte and a value; last ones may be missing.
+    Segments { byte: u8, captures: Vec<Capture> },
     /// `{/v*}`, `{.v*}`: any number of them.
-    Segments {
-        byte: u8,
-        capture: Capture,
-    },
+    List { byte: u8, capture: Capture },
     /// `{;a,b*}`.
     Parameters(Pairs),
 }
@@ -64,8 +71,6 @@ pub(super) enum Class {
     Lenient,
     /// Everything.
     Any,
-    /// What stands in a parameter of a path: a name, `=` and a value.
-    Parameter,
     /// Everything but what ends a query's value.
     Query,
 }
@@ -73,8 +78,10 @@ pub(super) enum Class {
 /// Named values, in any order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pairs {
-    /// By name, in order.
-    pub(super) captures: Vec<(String, Capture)>,
+    /// By name, and for one name by how much they hold.
+    captures: Vec<(String, Capture)>,
+    /// The length of the longest name.
+    longest: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -98,43 +105,94 @@ pub(super) struct Fragment {
 impl Plan {
     /// The text that every URI of the template starts with; empty if that is not sure to be its whole scheme.
     pub(super) fn prefix(&self) -> &str {
-        match self.body.atoms.first() {
-            Some(Atom::Literal(text)) if self.scheme > 0 || !text.bytes().all(is_scheme_byte) => text,
-            _ => "",
-        }
+        let start = self.body.start.as_str();
+        if self.scheme > 0 || !start.bytes().all(is_scheme_byte) { start } else { "" }
     }
 }
 
 impl Region {
-    pub(super) fn set_pivot(&mut self) {
-        let last = |fits: fn(&Atom) -> bool| self.atoms.iter().rposition(fits);
-        self.pivot = last(Atom::is_wide).or_else(|| last(|atom| atom.as_literal().is_none()));
+    pub(super) fn push_literal(&mut self, text: &str) {
+        match self.fields.last_mut() {
+            Some(field) => field.end.push_str(text),
+            None => self.start.push_str(text),
+        }
+    }
+
+    /// Adds an atom; neighbours that take turns are one.
+    pub(super) fn push(&mut self, atom: Atom) {
+        if self.fields.last().is_none_or(|field| !field.end.is_empty()) {
+            self.fields.push(Field::default());
+        }
+        let atoms = &mut self.fields.last_mut().expect("there is one now").atoms;
+        match (atoms.last_mut(), atom) {
+            (Some(Atom::Parameters(before)), Atom::Parameters(pairs)) => before.extend(pairs),
+            (Some(Atom::Segments { byte, captures }), Atom::Segments { byte: same, captures: more })
+                if *byte == same =>
+            {
+                captures.extend(more);
+            }
+            (_, atom) => atoms.push(atom),
+        }
+    }
+
+    pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.start).chain(self.fields.iter().map(|field| &field.end)).map(String::as_str)
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.fields.iter_mut().for_each(Field::finish);
+        let last = |fits: fn(&Field) -> bool| self.fields.iter().rposition(fits);
+        let pivot = last(|field| field.wide.is_some()).or_else(|| last(|field| field.lone_text().is_none()));
+        self.pivot = pivot.unwrap_or(self.fields.len().saturating_sub(1));
+    }
+}
+
+impl Field {
+    fn finish(&mut self) {
+        self.wide = self.atoms.iter().position(Atom::is_wide);
+        self.openings = vec![ByteSet::default(); self.atoms.len()];
+        for index in (1..self.atoms.len()).rev() {
+            let opening = self.atoms[index].opening();
+            self.openings[index - 1] = opening.into_iter().fold(self.openings[index], ByteSet::with);
+        }
+    }
+
+    /// The only variable, if there is one.
+    pub(super) fn lone_text(&self) -> Option<&Capture> {
+        match self.atoms.as_slice() {
+            [Atom::Text(capture)] => Some(capture),
+            _ => None,
+        }
     }
 }
 
 impl Atom {
-    pub(super) fn as_literal(&self) -> Option<&str> {
-        match self {
-            Self::Literal(text) => Some(text),
-            _ => None,
-        }
-    }
-
     /// Whether it may hold the characters that other atoms end at.
     pub(super) fn is_wide(&self) -> bool {
         match self {
-            Self::Segments { .. } => true,
+            Self::List { .. } => true,
             Self::Text(capture) => capture.class == Class::Any,
-            Self::Literal(_) | Self::Segment { .. } | Self::Parameters(_) => false,
+            Self::Segments { .. } | Self::Parameters(_) => false,
         }
     }
 
     /// The byte that a value of it starts with, where there may be no value at all.
-    pub(super) fn opening(&self) -> Option<u8> {
+    fn opening(&self) -> Option<u8> {
         match self {
-            Self::Segment { byte, .. } | Self::Segments { byte, .. } => Some(*byte),
+            Self::Segments { byte, .. } | Self::List { byte, .. } => Some(*byte),
             Self::Parameters(_) => Some(b';'),
-            Self::Literal(_) | Self::Text(_) => None,
+            Self::Text(_) => None,
+        }
+    }
+}
+
+impl Capture {
+    /// The most characters that it holds.
+    fn limit(&self) -> usize {
+        match self.modifier {
+            Modifier::Prefix(length) => length,
+            Modifier::None => usize::MAX - 1,
+            Modifier::Explode => usize::MAX,
         }
     }
 }
@@ -145,24 +203,47 @@ impl Class {
             Self::Any => true,
             Self::Query => !matches!(byte, b'&' | b'#'),
             Self::Lenient => !is_reserved(byte) || matches!(byte, b'/' | b'#'),
-            Self::Parameter => !is_reserved(byte) || byte == b'=',
             Self::Simple => !is_reserved(byte),
         }
     }
 
     pub(super) fn holds_all(self, text: &str) -> bool {
+        count(text.len());
         self == Self::Any || text.bytes().all(|byte| self.holds(byte))
     }
 }
 
 impl Pairs {
-    pub(super) fn extend(&mut self, others: Self) {
-        self.captures.extend(others.captures);
-        self.captures.sort_by(|(one, _), (other, _)| one.cmp(other));
+    pub(super) fn new(captures: Vec<(String, Capture)>) -> Self {
+        let mut pairs = Self::default();
+        pairs.extend(Self { captures, longest: 0 });
+        pairs
     }
 
-    pub(super) fn capture(&self, name: &str) -> Option<&Capture> {
-        let index = self.captures.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
-        Some(&self.captures[index].1)
+    pub(super) fn extend(&mut self, others: Self) {
+        self.captures.extend(others.captures);
+        self.captures.sort_by(|(one, first), (other, second)| {
+            one.cmp(other).then_with(|| first.limit().cmp(&second.limit()))
+        });
+        self.longest = self.captures.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    }
+
+    /// The length of the longest name.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
+    }
+
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.capture(name, 0).is_some()
+    }
+
+    /// The mention of a name that a value of so many characters is of: where there are several, as in `{?v:1,v}`,
+    /// that with the shortest prefix.
+    pub(super) fn capture(&self, name: &str, characters: usize) -> Option<&Capture> {
+        let is_before = |(known, capture): &(String, Capture)| {
+            known.as_str().cmp(name).then_with(|| capture.limit().cmp(&characters)).is_lt()
+        };
+        let (known, capture) = self.captures.get(self.captures.partition_point(is_before))?;
+        (known == name).then_some(capture)
     }
 }

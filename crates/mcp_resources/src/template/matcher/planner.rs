@@ -56,7 +56,7 @@ impl<'t> Planner<'t> {
         if literal.offset == 0 {
             text[..self.plan.scheme].make_ascii_lowercase();
         }
-        self.push_literal(text);
+        self.push_literal(&text);
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl<'t> Planner<'t> {
             Part::Literal(_) => false,
         });
         self.start_fragment(ends);
-        self.push_literal("#".to_owned());
+        self.push_literal("#");
         self.texts(expression)
     }
 
@@ -112,7 +112,7 @@ impl<'t> Planner<'t> {
         };
         for (index, variable) in expression.variables.iter().enumerate() {
             if index > 0 {
-                self.push_literal(",".to_owned());
+                self.push_literal(",");
             }
             let capture = self.capture(variable, class);
             self.push_variable(Atom::Text(capture), variable)?;
@@ -125,8 +125,8 @@ impl<'t> Planner<'t> {
         for variable in &expression.variables {
             let capture = self.capture(variable, Class::Simple);
             let atom = match variable.modifier {
-                Modifier::Explode => Atom::Segments { byte, capture },
-                Modifier::None | Modifier::Prefix(_) => Atom::Segment { byte, capture },
+                Modifier::Explode => Atom::List { byte, capture },
+                Modifier::None | Modifier::Prefix(_) => Atom::Segments { byte, captures: vec![capture] },
             };
             self.push_variable(atom, variable)?;
         }
@@ -143,9 +143,7 @@ impl<'t> Planner<'t> {
             let name = normalize(&variable.name).expect("the parser checks triplets").into_owned();
             (name, self.capture(variable, class))
         };
-        let mut pairs = Pairs::default();
-        pairs.extend(Pairs { captures: expression.variables.iter().map(named).collect() });
-        pairs
+        Pairs::new(expression.variables.iter().map(named).collect())
     }
 
     fn capture(&self, specification: &VariableSpec, class: Class) -> Capture {
@@ -163,17 +161,14 @@ impl<'t> Planner<'t> {
         }
         self.last =
             Some(Last { name: &variable.name, wide: wide || self.last.is_some_and(|last| last.wide) });
-        self.region().atoms.push(atom);
+        self.region().push(atom);
         Ok(())
     }
 
-    fn push_literal(&mut self, text: String) {
+    fn push_literal(&mut self, text: &str) {
         self.last = None;
         self.plan.literal_length += text.len();
-        match self.region().atoms.last_mut() {
-            Some(Atom::Literal(before)) => before.push_str(&text),
-            _ => self.region().atoms.push(Atom::Literal(text)),
-        }
+        self.region().push_literal(text);
     }
 
     fn region(&mut self) -> &mut Region {
@@ -184,14 +179,13 @@ impl<'t> Planner<'t> {
     }
 
     fn literal_bytes(&self, byte: u8) -> usize {
-        let literals = self.plan.body.atoms.iter().filter_map(Atom::as_literal);
-        literals.flat_map(str::bytes).filter(|found| *found == byte).count()
+        self.plan.body.literals().flat_map(str::bytes).filter(|found| *found == byte).count()
     }
 
     fn finish(mut self) -> Plan {
-        self.plan.body.set_pivot();
+        self.plan.body.finish();
         if let Some(fragment) = &mut self.plan.fragment {
-            fragment.region.set_pivot();
+            fragment.region.finish();
         }
         self.plan
     }

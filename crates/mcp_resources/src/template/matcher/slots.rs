@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::plan::Capture;
+use super::steps::count;
 use super::{MAX_ITEMS, Match, Variable};
 use crate::template::encoding::decode;
 use crate::template::{Modifier, Value};
@@ -29,6 +30,7 @@ impl Slots {
     /// the variable says.
     pub(super) fn put_text(&mut self, capture: &Capture, raw: &str) -> Option<()> {
         self.count()?;
+        count(raw.len());
         let text = decode(raw)?;
         let prefix = match capture.modifier {
             Modifier::Prefix(length) if text.chars().nth(length).is_some() => return None,
@@ -38,7 +40,7 @@ impl Slots {
         self.put(capture, Found { value: Value::Text(text), raw: Value::from(raw), prefix })
     }
 
-    /// Records a whole list.
+    /// Records a whole list; nothing if an item is not of the variable's class.
     pub(super) fn put_list<'u>(
         &mut self,
         capture: &Capture,
@@ -48,6 +50,8 @@ impl Slots {
         let mut raw = Vec::new();
         for item in items {
             self.count()?;
+            capture.class.holds_all(item).then_some(())?;
+            count(item.len());
             value.push(decode(item)?);
             raw.push(item.to_owned());
         }
@@ -58,6 +62,7 @@ impl Slots {
     pub(super) fn put_item(&mut self, capture: &Capture, item: &str) -> Option<()> {
         let list = || Found { value: Value::List(Vec::new()), raw: Value::List(Vec::new()), prefix: None };
         self.count()?;
+        count(item.len());
         match self.found[capture.variable].get_or_insert_with(list) {
             Found { value: Value::List(value), raw: Value::List(raw), .. } => {
                 value.push(decode(item)?);
@@ -97,6 +102,7 @@ impl Slots {
 impl Found {
     /// Whether both may be of one value.
     fn agrees(&self, other: &Self) -> bool {
+        count(other.length());
         match (&self.value, &other.value) {
             (Value::Text(one), Value::Text(two)) => match (self.prefix, other.prefix) {
                 (None, None) => one == two,
@@ -106,6 +112,15 @@ impl Found {
                 }
             },
             (one, two) => one == two,
+        }
+    }
+
+    /// In bytes as the URI has it.
+    fn length(&self) -> usize {
+        match &self.raw {
+            Value::Text(text) => text.len(),
+            Value::List(items) => items.iter().map(String::len).sum(),
+            Value::Map(_) => 0,
         }
     }
 

@@ -1,7 +1,8 @@
-use std::time::{Duration, Instant};
+use proptest::prelude::*;
 
 use super::*;
 use crate::template::UriTemplate;
+use crate::template::matcher::steps::steps_of;
 
 fn set(templates: &[&str]) -> TemplateSet {
     let matcher = |template: &&str| Matcher::new(&UriTemplate::parse(template).unwrap()).unwrap();
@@ -63,38 +64,79 @@ fn prefixes_are_compared_as_matching_does() {
     }
 }
 
-#[test]
-fn set_agrees_with_trying_all() {
-    let starts = ["", "a:", "a:b", "a:b/", "a:bc", "b:", "a:b/c/"];
-    let ends = ["{v}", "{+v}", "c{v}", "{v}/c", "{/v}", ""];
-    let templates: Vec<String> =
-        starts.iter().flat_map(|start| ends.iter().map(move |end| format!("{start}{end}"))).collect();
-    let templates: Vec<&str> = templates.iter().map(String::as_str).collect();
-    let set = set(&templates);
-    for uri in ["a:", "a:b", "a:bc", "a:b/c", "a:b/c/", "a:b/c/d", "b:c", "A:b/1/c", "c:d", "", "a:bcc/c"] {
+proptest! {
+    #[test]
+    fn set_agrees_with_trying_all(uri in "([abA]:)?[abc/.?#]{0,9}") {
+        let starts = ["", "a:", "a:b", "a:b/", "a:bc", "b:", "a:b/c/", "a:{u}", "a:{u}/", "a:{+u}/"];
+        let starts = starts.iter().chain(&["a:{+u}/{t}c", "a:{t}c/{+u}"]);
+        let ends = ["/{v}", "/{+v}", "c{v}", "/{v}/c", "{/v}", "", "/{v}c{w}", "/c/{v}{?q}", "/{v}/{w}"];
+        let ends = [ends.as_slice(), &["/c{#f}", "/{v*}/c"]].concat();
+        let templates: Vec<String> =
+            starts.flat_map(|start| ends.iter().map(move |end| format!("{start}{end}"))).collect();
+        let set = set(&templates.iter().map(String::as_str).collect::<Vec<_>>());
         let matching =
-            set.matchers().iter().enumerate().filter(|(_, matcher)| matcher.matches(uri).is_some());
+            set.matchers().iter().enumerate().filter(|(_, matcher)| matcher.matches(&uri).is_some());
         let best = matching.min_by_key(|(index, matcher)| (usize::MAX - matcher.literal_length(), *index));
-        assert_eq!(set.find(uri).map(|(index, _)| index), best.map(|(index, _)| index), "{uri}");
+        prop_assert_eq!(set.find(&uri).map(|(index, _)| index), best.map(|(index, _)| index));
     }
 }
 
-fn time(count: usize) -> Duration {
-    let templates: Vec<String> =
-        (0..count).map(|number| format!("app://kind{number}/{{id}}/{{+path}}")).collect();
-    let set = set(&templates.iter().map(String::as_str).collect::<Vec<_>>());
-    let once = |_| {
-        let start = Instant::now();
-        for _ in 0..100 {
-            assert!(std::hint::black_box(&set).find("app://kind7/12/some/path").is_some());
-        }
-        start.elapsed()
-    };
-    (0..20).map(once).min().expect("twenty times")
+/// Shapes of templates, with `#` numbered, and for each a URI of the seventh.
+const SHAPES: &[(&str, &str)] = &[
+    ("app://kind#/{id}/{+path}", "app://kind7/12/some/path"),
+    ("x:{a}/k#", "x:some/k7"),
+    ("x:{a}/kind#/{+b}", "x:some/kind7/1/2"),
+    ("x:{a}/{b}/kind#/{c}{?q}", "x:some/thing/kind7/1?q=2"),
+    ("x:kind#{?q}", "x:kind7?q=1"),
+    ("x:{+a}/k#", "x:1/2/k7"),
+    ("x:{+a}/k#/{b}", "x:1/2/k7/3"),
+    ("x:{a}/{+b}.k#", "x:1/2/3.k7"),
+];
+
+/// Shapes that are not found by their place.
+const UNPLACED: &[&str] =
+    &["x:{a}-{b}-#{c}", "x:{+a}/kind#/{+b}", "x:{a}k#-{b}", "x:{+p}/k#{?q}", "x:{a}.#.{+b}#k#"];
+
+fn numbered(shape: &str, count: usize) -> TemplateSet {
+    let templates: Vec<String> = (0..count).map(|number| shape.replace('#', &number.to_string())).collect();
+    set(&templates.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 #[test]
 fn thousand_templates_cost_at_most_three_times_as_much_as_ten() {
-    let (ten, thousand) = (time(10), time(1000));
-    assert!(thousand < ten * 3, "{ten:?}, then {thousand:?}");
+    for (shape, uri) in SHAPES {
+        let steps = |count| {
+            let set = numbered(shape, count);
+            let steps = steps_of(|| assert_eq!(set.find(uri).map(|(index, _)| index), Some(7), "{shape}"));
+            steps + set.index.templates_of(uri).len()
+        };
+        let (ten, thousand) = (steps(10), steps(1000));
+        assert!(thousand <= 3 * ten, "{shape}: {ten}, then {thousand}");
+    }
+}
+
+#[test]
+fn hostile_uris_cost_in_proportion_to_their_length_among_a_thousand_templates() {
+    for shape in SHAPES.iter().map(|(shape, _)| shape).chain(UNPLACED) {
+        let set = numbered(shape, 1000);
+        for unit in
+            ["-", "a-", "a", "/", "a/", "/kind", "/kind7", "k7/", ".k7", "kind77/", "/k", "?q=1&", "#"]
+        {
+            for start in ["x:", "x:1/", "app://kind7/", "x:a/b/kind7/"] {
+                let uri = format!("{start}{}", unit.repeat(16 * 1024 / unit.len()));
+                let steps = steps_of(|| drop(set.find(&uri)));
+                assert!(steps <= 12 * uri.len(), "{shape} and {start}{unit}…: {steps}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nested_literals_cost_no_more_than_their_length() {
+    let templates: Vec<String> = (0..300).map(|length| format!("x:{}{{b}}/!", "a".repeat(length))).collect();
+    let set = set(&templates.iter().map(String::as_str).collect::<Vec<_>>());
+    let uri = format!("x:{}", "a".repeat(16 * 1024));
+    let length: usize = templates.iter().map(String::len).sum();
+    let steps = steps_of(|| assert_eq!(set.find(&uri), None));
+    assert!(steps <= 8 * (uri.len() + length), "{steps}");
 }

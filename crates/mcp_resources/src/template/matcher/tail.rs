@@ -1,0 +1,78 @@
+//! What is left of a text whose end is taken piece by piece.
+
+use super::steps::count;
+use crate::template::encoding::is_reserved;
+
+/// A text, and where in it the bytes stand last that pieces start with. However many pieces are asked for in vain, no
+/// byte is looked at twice for the same reason.
+pub(super) struct Tail<'u> {
+    rest: &'u str,
+    slash: Last,
+    dot: Last,
+    semicolon: Last,
+    reserved: Last,
+}
+
+impl<'u> Tail<'u> {
+    pub(super) fn new(text: &'u str) -> Self {
+        let last = |is: fn(u8) -> bool| Last { is, below: text.len() };
+        Self {
+            rest: text,
+            slash: last(|byte| byte == b'/'),
+            dot: last(|byte| byte == b'.'),
+            semicolon: last(|byte| byte == b';'),
+            reserved: last(is_reserved),
+        }
+    }
+
+    pub(super) fn rest(&self) -> &'u str {
+        self.rest
+    }
+
+    /// Takes a `/` or `.` and all that follows, if nothing there is reserved.
+    pub(super) fn take_segment(&mut self, byte: u8) -> Option<&'u str> {
+        let last = if byte == b'/' { &mut self.slash } else { &mut self.dot };
+        let at = last.find(self.rest)?;
+        let is_simple = self.reserved.find(self.rest).is_none_or(|reserved| reserved <= at);
+        is_simple.then(|| self.take(at))
+    }
+
+    /// Takes a `;`, a known name and perhaps `=` and a value in which nothing is reserved.
+    pub(super) fn take_pair(&mut self, knows: impl Fn(&str) -> bool) -> Option<(&'u str, &'u str)> {
+        let at = self.semicolon.find(self.rest)?;
+        let reserved = self.reserved.find(self.rest)?;
+        let (name, value) = match self.rest.as_bytes()[reserved] {
+            b';' => (&self.rest[at + 1..], ""),
+            b'=' => (&self.rest[at + 1..reserved], &self.rest[reserved + 1..]),
+            _ => return None,
+        };
+        knows(name).then(|| {
+            self.take(at);
+            (name, value)
+        })
+    }
+
+    /// Takes what follows the byte here, and that byte.
+    fn take(&mut self, at: usize) -> &'u str {
+        let taken = &self.rest[at + 1..];
+        self.rest = &self.rest[..at];
+        taken
+    }
+}
+
+/// Where a byte of a kind stands last.
+struct Last {
+    is: fn(u8) -> bool,
+    /// There is none here and after.
+    below: usize,
+}
+
+impl Last {
+    fn find(&mut self, text: &str) -> Option<usize> {
+        let before = &text.as_bytes()[..self.below.min(text.len())];
+        let at = before.iter().rposition(|byte| (self.is)(*byte));
+        self.below = at.map_or(0, |at| at + 1);
+        count(before.len() - self.below);
+        at
+    }
+}
