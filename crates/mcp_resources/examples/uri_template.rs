@@ -7,17 +7,22 @@
 //! {"file":"notes.org","path":"Tasks/Urgent"}
 //! ```
 //!
-//! Ends with 1 and a message on stderr where that fails, with 2 for wrong arguments.
+//! JSON is an object with a text, a number, a list or an object of these for each variable; the values of a match are
+//! texts and lists. Ends with 1 and a message on stderr where that fails, with 2 for wrong arguments.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints")]
+#![expect(clippy::print_stderr, reason = "a program that prints")]
 
 use std::error::Error;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use mcp_resources::template::{Matcher, UriTemplate, Value, Values};
 use serde_json::{Map, Value as Json};
 
-const USAGE: &str = "usage: uri_template expand TEMPLATE JSON\n       uri_template match TEMPLATE URI";
+const USAGE: &str = "\
+usage: uri_template expand TEMPLATE JSON   prints the URI that the values make, as '{\"path\": \"a/b\", \"tags\": [\"x\"]}'
+       uri_template match TEMPLATE URI     prints the values that make the URI, as JSON
+Ends with 1 where the template, the values or the URI don't fit, and says why.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> =
@@ -26,20 +31,35 @@ fn main() -> ExitCode {
     let result = match arguments[..] {
         ["expand", template, values] => expand(template, values),
         ["match", template, uri] => find(template, uri),
+        ["--help" | "-h"] => Ok(USAGE.to_owned()),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match result {
-        Ok(line) => {
-            println!("{line}");
-            ExitCode::SUCCESS
-        }
+    match result.and_then(|line| Ok(print(&line)?)) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Prints a line; who reads no more of it has what it wants.
+fn print(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{line}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// What a message repeats of an argument.
+fn shown(argument: &str) -> String {
+    match argument.char_indices().nth(200) {
+        Some((end, _)) => format!("{:?} and so on", &argument[..end]),
+        None => format!("{argument:?}"),
     }
 }
 
@@ -53,7 +73,8 @@ fn expand(template: &str, values: &str) -> Result<String, Box<dyn Error>> {
 
 fn find(template: &str, uri: &str) -> Result<String, Box<dyn Error>> {
     let matcher = Matcher::new(&UriTemplate::parse(template)?)?;
-    let found = matcher.matches(uri).ok_or_else(|| format!("{uri:?} does not match {template:?}"))?;
+    let found =
+        matcher.matches(uri).ok_or_else(|| format!("{} does not match {}", shown(uri), shown(template)))?;
     let variables = found.variables().iter();
     let object: Map<_, _> =
         variables.map(|variable| (variable.name.to_string(), json(&variable.value))).collect();

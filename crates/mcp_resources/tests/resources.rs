@@ -589,3 +589,34 @@ async fn values_of_template_variables_are_offered() {
         }
     }
 }
+
+#[tokio::test]
+async fn parameters_that_are_none_are_an_error_that_says_what_is_wrong() {
+    let registry = Registry::new();
+    registry.register_resource(note("a.org")).unwrap();
+    for era in ERAS {
+        let mut client = Client::of(Server::new("test", "1", registry.clone()), era).await;
+        let table = [
+            (
+                "resources/read",
+                json!({}),
+                "the parameters of resources/read can't be read: missing field `uri`",
+            ),
+            (
+                "resources/read",
+                json!({ "uri": 5 }),
+                "the parameters of resources/read can't be read: invalid type",
+            ),
+            (
+                "completion/complete",
+                json!({}),
+                "the parameters of completion/complete can't be read: missing field",
+            ),
+        ];
+        for (method, params, expected) in table {
+            let (code, message, _) = client.error(method, params).await;
+            assert_eq!(code, -32602, "{era:?} {method}");
+            assert!(message.starts_with(expected), "{era:?} {method}: {message}");
+        }
+    }
+}

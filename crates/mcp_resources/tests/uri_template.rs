@@ -65,6 +65,31 @@ fn failures_exit_with_1_and_a_message() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_nobody_takes_is_no_panic() {
+    let line = |redirected: &str| {
+        format!(
+            "'{}' expand '{{x}}' '{{\"x\":\"{}\"}}' {redirected}",
+            program().display(),
+            "a".repeat(100_000)
+        )
+    };
+    let shell = |line: String| Command::new("bash").args(["-o", "pipefail", "-c", &line]).output().unwrap();
+    let output = shell(line("| head -c 1"));
+    assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()), "a closed pipe");
+    let output = shell(line("> /dev/full"));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: No space left"), "a full device");
+}
+
+#[test]
+fn help_is_printed() {
+    let (status, stdout, _) = run(&["--help"]);
+    assert_eq!(status, Some(0));
+    assert!(stdout.starts_with("usage: "), "{stdout}");
+}
+
 #[test]
 fn wrong_arguments_exit_with_2() {
     for arguments in

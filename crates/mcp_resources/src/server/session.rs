@@ -19,6 +19,7 @@ use rmcp::model::{
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{Peer, ServerHandler};
+use serde_json::from_value;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::watch;
@@ -161,6 +162,23 @@ impl<H: ServerHandler> Session<H> {
     fn list_ttl_ms(&self, context: &RequestContext<RoleServer>) -> Option<u64> {
         self.server.list_ttl.filter(|_| is_modern(context)).map(wire::milliseconds)
     }
+}
+
+/// Says what is wrong with the parameters of a request that has a method of rmcp's and comes as a custom one.
+fn misread(request: &CustomRequest) -> Option<ErrorData> {
+    let params = request.params.clone().unwrap_or_default();
+    let error = match request.method.as_str() {
+        "resources/read" => from_value::<ReadResourceRequestParams>(params).err(),
+        "resources/subscribe" => from_value::<SubscribeRequestParams>(params).err(),
+        "resources/unsubscribe" => from_value::<UnsubscribeRequestParams>(params).err(),
+        "completion/complete" => from_value::<CompleteRequestParams>(params).err(),
+        "tools/call" => from_value::<CallToolRequestParams>(params).err(),
+        "prompts/get" => from_value::<GetPromptRequestParams>(params).err(),
+        "logging/setLevel" => from_value::<SetLevelRequestParams>(params).err(),
+        _ => None,
+    };
+    let why = |error| format!("the parameters of {} can't be read: {error}", request.method);
+    error.map(|error| ErrorData::invalid_params(why(error), None))
 }
 
 /// Makes an error of a panic.
@@ -412,6 +430,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if let Some(error) = misread(&request) {
+            return Err(error);
+        }
         unless_panicked(self.handler().on_custom_request(request, context)).await
     }
 
