@@ -34,7 +34,8 @@
 //! - [`Server`]: the protocol, for clients of the revisions 2025-03-26 to 2026-07-28, over
 //!   [standard input and output](Server::run_stdio) or [Streamable HTTP](Http). Pages, completion, subscriptions, changes of the
 //!   list, hints for caches. Tools and prompts of [rmcp](Server::with_handler) fit in beside.
-//! - [`Root`] and [`PathParam`]: paths that a client names stay below a directory, symbolic links included.
+//! - [`Root`] and [`PathParam`]: paths that a client names stay below a directory, symbolic links included; [`read_file`] for those that
+//!   the program names.
 //!
 //! # What it sees to
 //!
@@ -84,7 +85,7 @@ mod watch;
 pub use contents::{Body, Content, Contents, IntoContents, ReadError};
 pub use handler::{Async, Blocking, Handler};
 pub use parameters::{ParameterError, Parameters};
-pub use path::{PathError, PathParam, Root};
+pub use path::{PathError, PathParam, Root, read_file};
 pub use registry::{Bundle, Interest, Limits, Overlap, Reading, RegisterError, Registered, Registry};
 pub use resource::{Annotations, CacheScope, Icon, Partial, Resource, ResourceTemplate, Role};
 #[cfg(feature = "server")]

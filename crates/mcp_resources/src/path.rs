@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cap_fs_ext::OpenOptionsSyncExt;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::{Dir, File as Opened, OpenOptions};
 
 use crate::Limits;
 
@@ -60,7 +60,7 @@ pub enum PathError {
     /// The path names a directory, a pipe or a device.
     #[error("the path does not name a file")]
     NotAFile,
-    /// The file is larger than the root's limit.
+    /// The file is larger than it may be.
     #[error("the file has more than {limit} bytes")]
     TooLarge {
         /// The limit.
@@ -170,13 +170,7 @@ impl Root {
     ///
     /// [`PathError::Escape`], [`PathError::NotAFile`] or [`PathError::Io`].
     pub fn file(&self, path: &PathParam) -> Result<File, PathError> {
-        // Opening a pipe would wait for its writer.
-        let file = self.directory.open_with(path, OpenOptions::new().read(true).nonblock(true));
-        let file = file.map_err(PathError::opening)?;
-        match file.metadata().map_err(PathError::Io)?.is_file() {
-            true => Ok(file.into_std()),
-            false => Err(PathError::NotAFile),
-        }
+        regular(self.directory.open_with(path, &for_reading()).map_err(PathError::opening)?)
     }
 
     /// Reads a whole file.
@@ -185,13 +179,7 @@ impl Root {
     ///
     /// [`PathError::TooLarge`], and as [`Root::file`].
     pub fn read(&self, path: &PathParam) -> Result<Vec<u8>, PathError> {
-        let mut bytes = Vec::new();
-        let mut file = self.file(path)?.take(self.limit.saturating_add(1));
-        file.read_to_end(&mut bytes).map_err(PathError::Io)?;
-        match bytes.len() as u64 > self.limit {
-            true => Err(PathError::TooLarge { limit: self.limit }),
-            false => Ok(bytes),
-        }
+        read_up_to(self.limit, self.file(path)?)
     }
 
     /// Reads a whole file of UTF-8.
@@ -233,6 +221,47 @@ impl Root {
         let parent = self.directory.canonicalize(parent).ok()?;
         let below = parent.join(name);
         self.directory.symlink_metadata(&below).is_err().then(|| self.path.join(below))
+    }
+}
+
+/// Reads a whole file of at most so many bytes, wherever symbolic links lead.
+///
+/// It is for a path that a person named, as on the command line; one that a client names is for a [`Root`].
+///
+/// ```
+/// use mcp_resources::{Resource, read_file};
+///
+/// Resource::new("notes://today", "Today", || read_file("today.md", 1024 * 1024)).mime_type("text/markdown");
+/// ```
+///
+/// # Errors
+///
+/// [`PathError::TooLarge`], [`PathError::NotAFile`] or [`PathError::Io`].
+pub fn read_file(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, PathError> {
+    let file = Opened::open_ambient_with(path, &for_reading(), ambient_authority());
+    read_up_to(limit, regular(file.map_err(PathError::Io)?)?)
+}
+
+/// How a file is opened: without waiting for the writer of a pipe.
+fn for_reading() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).nonblock(true);
+    options
+}
+
+fn regular(file: Opened) -> Result<File, PathError> {
+    match file.metadata().map_err(PathError::Io)?.is_file() {
+        true => Ok(file.into_std()),
+        false => Err(PathError::NotAFile),
+    }
+}
+
+fn read_up_to(limit: u64, file: File) -> Result<Vec<u8>, PathError> {
+    let mut bytes = Vec::new();
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(PathError::Io)?;
+    match bytes.len() as u64 > limit {
+        true => Err(PathError::TooLarge { limit }),
+        false => Ok(bytes),
     }
 }
 

@@ -16,12 +16,12 @@ const AS_SHELLS: MatchOptions =
 
 /// Serves Org files to MCP clients: whole files, their outlines, and headlines by path and by ID.
 ///
-/// Without --http it serves one client, on standard input and output, and ends with it. No other file than those named is
-/// ever read.
+/// Without --http it serves one client, on standard input and output, and ends with it. No other file than those named
+/// is ever read.
 #[derive(Debug, Parser)]
 #[command(name = "org-mcp", version)]
 pub(crate) struct Arguments {
-    /// Serve the clients of this machine over HTTP, as 127.0.0.1:8080; with ORG_MCP_TOKEN set, those that send this token
+    /// Serve clients of this machine over HTTP, as 127.0.0.1:8080; with ORG_MCP_TOKEN set, those that send this token
     #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
     pub(crate) http: Option<SocketAddr>,
     /// Org files, and patterns that name some, as '~/org/**/*.org'
@@ -42,8 +42,6 @@ pub(crate) enum Problem {
     Directory(PathBuf),
     #[error("{path} is left out: it is neither a file nor a directory", path = .0.display())]
     Special(PathBuf),
-    #[error("{path} is left out: it is not UTF-8 text; save it as UTF-8 and start again", path = .0.display())]
-    NotText(PathBuf),
     #[error("{path} is left out: {source}; correct that and start again", path = path.display())]
     Unreadable { path: PathBuf, source: io::Error },
 }
@@ -66,7 +64,7 @@ impl Arguments {
 
 fn loopback(argument: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr =
-        argument.parse().map_err(|_| "write it with its port, as 127.0.0.1:8080".to_owned())?;
+        argument.parse().map_err(|_| "write an address and a port, as 127.0.0.1:8080".to_owned())?;
     match address.ip().is_loopback() {
         true => Ok(address),
         false => Err("only this machine is served; name a loopback address, as 127.0.0.1".to_owned()),
@@ -107,17 +105,10 @@ fn matches(pattern: &str, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
 }
 
 fn check(path: &Path) -> Result<(), Problem> {
-    let unreadable = |source| Problem::Unreadable { path: path.to_owned(), source };
-    let metadata = path.metadata().map_err(unreadable)?;
-    if metadata.is_dir() {
-        return Err(Problem::Directory(path.to_owned()));
-    }
-    if !metadata.is_file() {
-        return Err(Problem::Special(path.to_owned()));
-    }
-    match std::fs::read_to_string(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(Problem::NotText(path.to_owned())),
-        Err(error) => Err(unreadable(error)),
+    match path.metadata() {
+        Ok(metadata) if metadata.is_file() => Ok(()),
+        Ok(metadata) if metadata.is_dir() => Err(Problem::Directory(path.to_owned())),
+        Ok(_) => Err(Problem::Special(path.to_owned())),
+        Err(source) => Err(Problem::Unreadable { path: path.to_owned(), source }),
     }
 }

@@ -4,18 +4,24 @@
 mod tests;
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use mcp_resources::ReadError;
-use mcp_resources::template::{UriTemplate, Values};
+use mcp_resources::{ReadError, read_file};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+/// The largest file in bytes that is read. A client is given less at once, but may read a part of it.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+/// What a name in a URI can't hold as it is (RFC 3986 §2.3); the slash stays.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
 /// What follows a name in the URIs of the templates.
 const PARTS: [&str; 2] = ["outline", "headline"];
 
-/// The files, in the order in which they were named.
-#[derive(Debug)]
-pub(crate) struct Files(Vec<File>);
+/// The files, in the order in which they were named. Clones share them.
+#[derive(Debug, Clone)]
+pub(crate) struct Files(Arc<[File]>);
 
 /// A file that may be read. A symbolic link is one too: it was named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +46,11 @@ impl Files {
         self.0.iter()
     }
 
+    /// Reads those that can be read: one that can't must not hide what is in another.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = String> {
+        self.iter().filter_map(|file| file.read().ok())
+    }
+
     /// Finds the file with a name; there are no others, whatever a name says.
     pub(crate) fn named(&self, name: &str) -> Result<&File, ReadError> {
         let unknown = || format!("there is no file {name:?}; resources/list names all");
@@ -50,19 +61,13 @@ impl Files {
 impl File {
     /// Gives the URI of the file.
     pub(crate) fn uri(&self) -> String {
-        let segments: Vec<String> = self.name.split('/').map(str::to_owned).collect();
-        let template = UriTemplate::parse("org:/{/segments*}").expect("it was written by hand");
-        template.expand(&Values::from([("segments".to_owned(), segments.into())])).expect("it has no prefix")
+        format!("org://{}", utf8_percent_encode(&self.name, ENCODED))
     }
 
     /// Reads the file as it is now.
     pub(crate) fn read(&self) -> Result<String, ReadError> {
-        std::fs::read_to_string(&self.path).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData => {
-                ReadError::failed(format!("{} is not UTF-8 text; save it as UTF-8", self.name))
-            }
-            _ => error.into(),
-        })
+        let not_text = |_| ReadError::failed(format!("{} is not UTF-8 text; save it as UTF-8", self.name));
+        String::from_utf8(read_file(&self.path, MAX_FILE)?).map_err(not_text)
     }
 }
 

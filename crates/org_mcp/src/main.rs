@@ -5,8 +5,11 @@ mod arguments;
 mod files;
 mod org;
 mod resources;
+#[cfg(test)]
+mod tests;
 
 use std::error::Error;
+use std::fmt::Display;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
@@ -19,29 +22,36 @@ use files::Files;
 const INSTRUCTIONS: &str = "Org files. Read org://FILE/outline first; it has the path of each headline, for \
      org://FILE/headline/PATH, and the ID of those that have one, for org://id/ID.";
 
+/// The environment variable with the token that clients send over HTTP.
+const TOKEN: &str = "ORG_MCP_TOKEN";
+
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-            eprintln!("error: {error}{cause}");
+            eprintln!("error: {}", chain(error.as_ref()));
             ExitCode::FAILURE
         }
     }
 }
 
 fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let files = arguments.files(|problem| eprintln!("warning: {problem}"));
+    let files = arguments.files(warn);
     if files.is_empty() {
         return Err(
             "there is no file to serve; name Org files that exist, or a pattern that matches some".into()
         );
     }
     let registry = Registry::new();
-    registry.register_server("org", resources::resources(Files::new(files)))?;
-    // Without it files are served all the same.
-    let _watch = FileWatch::start(&registry, |error| eprintln!("warning: {error}"))
-        .map_err(|error| eprintln!("warning: {error}"));
+    registry.register_server("org", resources::resources(&Files::new(files)))?;
+    let _watch = match FileWatch::start(&registry, warn) {
+        Ok(watch) => Some(watch),
+        // Files are served all the same.
+        Err(error) => {
+            warn(error);
+            None
+        }
+    };
     let server = Server::new("org-mcp", env!("CARGO_PKG_VERSION"), registry)
         .title("Org files")
         .instructions(INSTRUCTIONS);
@@ -54,10 +64,33 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
 #[tokio::main]
 async fn serve_http(server: Server, address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let mut http = Http::new(server);
-    if let Ok(token) = std::env::var("ORG_MCP_TOKEN") {
-        http = http.token(token);
+    match token()? {
+        Some(token) => http = http.token(token),
+        None => warn(format_args!("every user of this machine can read the files, as {TOKEN} is not set")),
     }
     let bound = http.bind(address).await?;
     println!("http://{}/mcp", bound.address());
     Ok(bound.serve().await?)
+}
+
+/// Reads the token. One that can't be sent is an error, as none at all lets everyone of this machine in.
+fn token() -> Result<Option<String>, String> {
+    let Some(token) = std::env::var_os(TOKEN) else { return Ok(None) };
+    let is_sendable = |token: &String| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    match token.into_string().ok().filter(is_sendable) {
+        Some(token) => Ok(Some(token)),
+        None => Err(format!(
+            "the token in {TOKEN} is empty, has spaces, or is not ASCII; set letters, digits and signs alone"
+        )),
+    }
+}
+
+fn warn(problem: impl Display) {
+    eprintln!("warning: {problem}");
+}
+
+/// Writes an error and its causes.
+fn chain(error: &dyn Error) -> String {
+    let all = std::iter::successors(Some(error), |&error| error.source());
+    all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

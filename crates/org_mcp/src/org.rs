@@ -13,7 +13,7 @@ use std::ops::Range;
 use orgize::ParseConfig;
 use orgize::ast::Headline as Parsed;
 
-/// The longest line in bytes that is parsed as a headline; all of a longer one is its title.
+/// The longest headline in bytes, without its stars, that is parsed whole; of a longer one the two ends are.
 const MAX_LINE: usize = 2 * 1024;
 
 /// The longest drawer in bytes that is parsed; a longer one is none.
@@ -206,7 +206,8 @@ fn starts(text: &str) -> impl Iterator<Item = usize> {
 
 /// A parser for headlines with the keywords that a text names, or those that all texts have.
 fn config(text: &str) -> ParseConfig {
-    let values = text.lines().filter(|line| line.starts_with("#+")).filter_map(|line| {
+    let lines = text.lines().map(str::trim_start).filter(|line| line.starts_with("#+"));
+    let values = lines.filter_map(|line| {
         let name = KEYWORD_LINES.iter().find(|name| starts_with(line, name))?;
         Some(&line[name.len()..])
     });
@@ -227,15 +228,48 @@ fn config(text: &str) -> ParseConfig {
 
 /// The title of a headline, without keyword, priority, `COMMENT` and tags.
 fn title(line: &str, config: &ParseConfig) -> String {
-    let parsed =
-        (line.len() <= MAX_LINE).then(|| config.clone().parse(line.trim_end()).first_node::<Parsed>());
-    let Some(parsed) = parsed.flatten() else {
-        return line.trim_start_matches('*').trim().to_owned();
-    };
-    let title = parsed.title_raw();
+    let title = uncut_title(line.trim_start_matches('*').trim(), config);
+    let title = without_number(&title);
     match title.strip_prefix("COMMENT") {
         Some(rest) if rest.is_empty() || rest.starts_with(char::is_whitespace) => rest.trim().to_owned(),
         _ => title.trim().to_owned(),
+    }
+}
+
+/// The title of a headline without its stars. A long one is cut, as the time for its markup grows faster than
+/// it; what is before the title is in the first part, and the tags are in the last.
+fn uncut_title(text: &str, config: &ParseConfig) -> String {
+    if text.len() <= MAX_LINE {
+        return parsed_title(text, config);
+    }
+    let (first, rest) = text.split_at(boundary(text, MAX_LINE / 2));
+    let (middle, last) = rest.split_at(boundary(rest, rest.len() - MAX_LINE / 2));
+    // With a dash neither has at the cut what looks like tags or a keyword.
+    let first = parsed_title(&format!("{first}-"), config);
+    let last = parsed_title(&format!("-{last}"), config);
+    let first = first.strip_suffix('-').unwrap_or(&first);
+    let last = last.strip_prefix('-').unwrap_or(&last);
+    [first, middle, last].concat()
+}
+
+fn parsed_title(text: &str, config: &ParseConfig) -> String {
+    let parsed = config.clone().parse(format!("* {text}")).first_node::<Parsed>();
+    parsed.map(|headline| headline.title_raw()).unwrap_or_default()
+}
+
+/// The end of the last character that ends before a place, or there.
+fn boundary(text: &str, place: usize) -> usize {
+    (0..=place).rev().find(|place| text.is_char_boundary(*place)).unwrap_or_default()
+}
+
+/// The title after a priority of two digits, up to 64 (Org manual, "Priorities"), which the parser does not know.
+fn without_number(title: &str) -> &str {
+    let is_priority = |number: &str| {
+        number.len() == 2 && number.parse::<u8>().is_ok_and(|number| (10..=64).contains(&number))
+    };
+    match title.strip_prefix("[#").and_then(|rest| rest.split_once(']')) {
+        Some((number, rest)) if is_priority(number) => rest.trim_start(),
+        _ => title,
     }
 }
 
@@ -274,7 +308,7 @@ fn without_planning(text: &str) -> &str {
 
 /// The text after the empty lines and the comments that may stand before its drawer.
 fn without_comments(text: &str) -> &str {
-    let is_before = |line: &&str| line.trim().is_empty() || line.starts_with("# ");
+    let is_before = |line: &&str| matches!(line.trim(), "" | "#") || line.trim_start().starts_with("# ");
     let before: usize = text.split_inclusive('\n').take_while(is_before).map(str::len).sum();
     &text[before..]
 }

@@ -1,6 +1,7 @@
 //! The files as resources: what an MCP client sees of them.
 
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
 
 use mcp_resources::{Bundle, Parameters, Partial, ReadError, Resource, ResourceTemplate};
 use percent_encoding::percent_decode_str;
@@ -8,16 +9,15 @@ use percent_encoding::percent_decode_str;
 use crate::files::{File, Files};
 use crate::org::{Outline, segment};
 
-/// How many values are offered at most, which is more than clients show.
-const MAX_OFFERED: usize = 1000;
+/// How many bytes of values are offered at most, which is more than real files have.
+const MAX_OFFERED: usize = 10 * 1024 * 1024;
 
 /// Makes the resources of the files, and the templates of what is in them.
 ///
 /// The templates are lenient: a file is `work/notes.org` where there are two of its name, and people write that, and
 /// IDs, as they are.
-pub(crate) fn resources(files: Files) -> Bundle {
-    let files = Arc::new(files);
-    let templates = [outline(&files), headline(&files), id(&files)];
+pub(crate) fn resources(files: &Files) -> Bundle {
+    let templates = [outline(files), headline(files), id(files)];
     Bundle::new().resources(files.iter().cloned().map(whole)).templates(templates)
 }
 
@@ -30,13 +30,11 @@ fn whole(file: File) -> Resource {
         .source(path)
 }
 
-fn outline(files: &Arc<Files>) -> ResourceTemplate {
-    let read = {
-        let files = Arc::clone(files);
-        move |parameters: Parameters| {
-            let text = files.named(parameters.text("filename")?)?.read()?;
-            Ok::<_, ReadError>(Outline::new(&text).to_json())
-        }
+fn outline(files: &Files) -> ResourceTemplate {
+    let readable = files.clone();
+    let read = move |parameters: Parameters| {
+        let text = readable.named(parameters.text("filename")?)?.read()?;
+        Ok::<_, ReadError>(Outline::new(&text).to_json())
     };
     of_file(files, ResourceTemplate::new("org://{filename}/outline", "Org file outline", read))
         .description(
@@ -45,8 +43,8 @@ fn outline(files: &Arc<Files>) -> ResourceTemplate {
         .mime_type("application/json")
 }
 
-fn headline(files: &Arc<Files>) -> ResourceTemplate {
-    let (readable, completed) = (Arc::clone(files), Arc::clone(files));
+fn headline(files: &Files) -> ResourceTemplate {
+    let (readable, completed) = (files.clone(), files.clone());
     let read = move |parameters: Parameters| {
         let file = readable.named(parameters.text("filename")?)?;
         section(&file.read()?, &parameters)
@@ -54,34 +52,28 @@ fn headline(files: &Arc<Files>) -> ResourceTemplate {
     let complete = move |partial: Partial| {
         let file = partial.others.get("filename").and_then(|name| completed.named(name).ok());
         let text = file.and_then(|file| file.read().ok()).unwrap_or_default();
-        Outline::new(&text)
-            .paths()
-            .filter(|path| path.starts_with(&partial.value))
-            .take(MAX_OFFERED)
-            .collect()
+        offered(Outline::new(&text).paths(), &partial)
     };
     of_file(files, ResourceTemplate::new("org://{filename}/headline/{+path}", "Org headline by path", read))
         .description(
-            "A headline of an Org file and all below it; the path has the headlines above it, as Tasks/Urgent, with %2F for a / of a title",
+            "A headline of an Org file and all below it; the path has the headlines above it, as Tasks/Urgent, \
+             with %2F for a / of a title",
         )
         .mime_type("text/plain")
         .complete("path", complete)
 }
 
-fn id(files: &Arc<Files>) -> ResourceTemplate {
-    let (readable, completed, sources) = (Arc::clone(files), Arc::clone(files), Arc::clone(files));
+fn id(files: &Files) -> ResourceTemplate {
+    let (readable, completed, sources) = (files.clone(), files.clone(), files.clone());
     let read = move |parameters: Parameters| {
         let id = parameters.text("id")?;
-        // A file that can't be read must not hide what is in another.
-        let texts = readable.iter().filter_map(|file| file.read().ok()).filter(|text| text.contains(id));
-        let found =
-            texts.map(|text| Outline::new(&text).with_id(id).map(str::to_owned)).find_map(|found| found);
+        let mut texts = readable.texts().filter(|text| text.contains(id));
+        let found = texts.find_map(|text| Outline::new(&text).with_id(id).map(str::to_owned));
         found.ok_or_else(|| ReadError::bad_parameters(format!("no headline has the ID {id:?}")))
     };
     let complete = move |partial: Partial| {
-        let texts = completed.iter().filter_map(|file| file.read().ok());
         let of_text = |text: String| Outline::new(&text).ids().map(str::to_owned).collect::<Vec<_>>();
-        texts.flat_map(of_text).filter(|id| id.starts_with(&partial.value)).take(MAX_OFFERED).collect()
+        offered(completed.texts().flat_map(of_text), &partial)
     };
     ResourceTemplate::new("org://id/{id}", "Org headline by ID", read)
         .lenient()
@@ -93,16 +85,24 @@ fn id(files: &Arc<Files>) -> ResourceTemplate {
 }
 
 /// What all templates of `{filename}` have.
-fn of_file(files: &Arc<Files>, template: ResourceTemplate) -> ResourceTemplate {
-    let (completed, sources) = (Arc::clone(files), Arc::clone(files));
-    let complete = move |partial: Partial| {
-        let names = completed.iter().map(|file| file.name.clone());
-        names.filter(|name| name.starts_with(&partial.value)).collect()
-    };
+fn of_file(files: &Files, template: ResourceTemplate) -> ResourceTemplate {
+    let (completed, sources) = (files.clone(), files.clone());
     template
         .lenient()
-        .complete("filename", complete)
+        .complete("filename", move |partial| {
+            offered(completed.iter().map(|file| file.name.clone()), &partial)
+        })
         .source(move |parameters| Some(sources.named(parameters.text("filename").ok()?).ok()?.path.clone()))
+}
+
+/// The values that go on from what was typed.
+fn offered(values: impl Iterator<Item = String>, partial: &Partial) -> Vec<String> {
+    let mut bytes = 0;
+    let fits = |value: &String| {
+        bytes += value.len();
+        bytes <= MAX_OFFERED
+    };
+    values.filter(|value| value.starts_with(&partial.value)).take_while(fits).collect()
 }
 
 /// Finds the headline that a URI names.

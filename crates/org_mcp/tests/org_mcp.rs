@@ -85,10 +85,14 @@ async fn uris(client: &mut Client) -> Vec<String> {
 }
 
 async fn complete(client: &mut Client, template: &str, name: &str, value: &str, others: Value) -> Value {
+    completion(client, template, name, value, others).await["values"].take()
+}
+
+async fn completion(client: &mut Client, template: &str, name: &str, value: &str, others: Value) -> Value {
     let reference = json!({ "type": "ref/resource", "uri": template });
     let argument = json!({ "name": name, "value": value });
     let params = json!({ "ref": reference, "argument": argument, "context": { "arguments": others } });
-    client.result("completion/complete", params).await["completion"]["values"].take()
+    client.result("completion/complete", params).await["completion"].take()
 }
 
 async fn subscribe(client: &mut Client, uris: &[&str]) {
@@ -238,6 +242,28 @@ async fn names_paths_and_ids_are_completed() {
     assert_eq!(complete(&mut client, "org://id/{id}", "id", "h", json!({})).await, json!(["home"]));
 }
 
+#[tokio::test]
+async fn completion_counts_all_that_there_is() {
+    let directory = files();
+    let text: String = (0..2_500).map(|number| format!("* H{number}\n")).collect();
+    fs::write(directory.path().join("many.org"), text).unwrap();
+    let (_child, mut client) = start(directory.path(), &["many.org"], LATEST).await;
+    let template = "org://{filename}/headline/{+path}";
+    let found = completion(&mut client, template, "path", "H", json!({ "filename": "many.org" })).await;
+    assert_eq!(found["values"].as_array().unwrap().len(), 100);
+    assert_eq!((&found["total"], &found["hasMore"]), (&json!(2_500), &json!(true)));
+}
+
+#[tokio::test]
+async fn id_whose_uri_is_that_of_an_outline_is_reached_by_path_alone() {
+    let directory = files();
+    fs::write(directory.path().join("a.org"), "* A\n:PROPERTIES:\n:ID: outline\n:END:\n").unwrap();
+    let (_child, mut client) = start(directory.path(), &["a.org"], LATEST).await;
+    let (_, message, _) = client.error("resources/read", json!({ "uri": "org://id/outline" })).await;
+    assert!(message.contains("there is no file \"id\""), "{message}");
+    assert!(text(&mut client, "org://a.org/headline/A").await.contains("outline"));
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn no_uri_reaches_another_file() {
@@ -368,14 +394,12 @@ async fn patterns_and_the_home_directory_are_expanded_without_a_shell() {
 #[tokio::test]
 async fn what_cannot_be_served_is_told_and_the_rest_is_served() {
     let directory = files();
-    fs::write(directory.path().join("latin.org"), b"* \xe9\n").unwrap();
-    let arguments = ["none.org", "org", "latin.org", "none/*.org", "a**b", "org/tasks.org"];
+    let arguments = ["none.org", "org", "none/*.org", "a**b", "org/tasks.org"];
     let (status, told) = run(directory.path(), &arguments).await;
     assert_eq!(status, Some(0), "{told}");
     let expected = "\
 warning: none.org is left out: No such file or directory (os error 2); correct that and start again
 warning: org is left out: it is a directory; name the files in it, as 'org/**/*.org'
-warning: latin.org is left out: it is not UTF-8 text; save it as UTF-8 and start again
 warning: nothing matches none/*.org; check the pattern, or the directory that it starts with
 ";
     assert!(told.starts_with(expected), "{told}");
@@ -421,15 +445,17 @@ async fn program_ends_with_its_client_and_says_nothing() {
 }
 
 #[tokio::test]
-async fn file_that_is_text_no_more_is_told_to_the_client_and_hides_no_id() {
+async fn file_that_is_no_text_is_told_at_its_read_and_hides_no_id() {
     let directory = files();
+    fs::write(directory.path().join("latin.org"), b"* \xe9\n:PROPERTIES:\n:ID: home\n:END:\n").unwrap();
     let (_child, mut client) =
-        start(directory.path(), &["org/tasks.org", "org/home/notes.org"], LATEST).await;
+        start(directory.path(), &["latin.org", "org/tasks.org", "org/home/notes.org"], LATEST).await;
     fs::write(directory.path().join("org/tasks.org"), b"* \xff").unwrap();
-    let (code, message, _) =
-        client.error("resources/read", json!({ "uri": "org://tasks.org/outline" })).await;
-    assert_eq!(code, -32603);
-    assert!(message.contains("tasks.org is not UTF-8 text; save it as UTF-8"), "{message}");
+    for (uri, name) in [("org://latin.org", "latin.org"), ("org://tasks.org/outline", "tasks.org")] {
+        let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
+        assert_eq!(code, -32603);
+        assert!(message.contains(&format!("{name} is not UTF-8 text; save it as UTF-8")), "{message}");
+    }
     assert!(text(&mut client, "org://id/home").await.starts_with("* Home"));
 }
 
@@ -437,19 +463,49 @@ async fn file_that_is_text_no_more_is_told_to_the_client_and_hides_no_id() {
 async fn http_serves_those_who_have_the_token() {
     let directory = files();
     let mut command = command(directory.path(), &["--http", "127.0.0.1:0", "org/tasks.org"]);
-    let mut child = command.env("ORG_MCP_TOKEN", "the token").spawn().unwrap();
+    let mut child = command.env("ORG_MCP_TOKEN", "the-token").spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
     let address = line.trim().strip_prefix("http://").and_then(|line| line.strip_suffix("/mcp")).unwrap();
     for (token, status) in [
         ("", "401"),
         ("Authorization: Bearer wrong\r\n", "401"),
-        ("Authorization: Bearer the token\r\n", "200"),
+        ("Authorization: Bearer the-token\r\n", "200"),
     ] {
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": support::initialize("2025-11-25") });
         let answer = post(address, token, &body.to_string()).await;
         assert_eq!(&answer[9..12], status, "{answer}");
     }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn token_that_cannot_be_sent_is_an_error_and_lets_nobody_in() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let directory = files();
+    for token in [&b"\xff"[..], b"", b"the token", "tök".as_bytes()] {
+        let mut command = command(directory.path(), &["--http", "127.0.0.1:0", "org/tasks.org"]);
+        let ended = command.env("ORG_MCP_TOKEN", std::ffi::OsStr::from_bytes(token)).output();
+        let Output { status, stdout, stderr } = tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
+        assert_eq!((status.code(), stdout), (Some(1), Vec::new()), "{token:?}");
+        let told = String::from_utf8(stderr).unwrap();
+        assert!(told.starts_with("error: the token in ORG_MCP_TOKEN is empty, has spaces"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_serves_http_without_a_token_is_told_who_can_read() {
+    let directory = files();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (status, told) = run(directory.path(), &["--http", &address, "org/tasks.org"]).await;
+    let expected = format!(
+        "warning: every user of this machine can read the files, as ORG_MCP_TOKEN is not set\n\
+         error: {address} can't be listened to; name another port, or 0 for any that is free: "
+    );
+    assert_eq!(status, Some(1));
+    assert!(told.starts_with(&expected), "{told}");
 }
 
 /// Posts a request and gives the beginning of what comes back.

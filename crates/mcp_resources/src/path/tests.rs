@@ -141,3 +141,30 @@ fn pipes_are_no_files() {
     let root = Root::open(directory.path()).unwrap();
     assert!(matches!(root.read(&PathParam::new("pipe").unwrap()), Err(PathError::NotAFile)));
 }
+
+#[test]
+fn file_that_a_person_named_is_read_up_to_its_limit() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    std::fs::write(&path, "0123456789").unwrap();
+    assert_eq!(read_file(&path, 10).unwrap(), b"0123456789");
+    assert!(matches!(read_file(&path, 9), Err(PathError::TooLarge { limit: 9 })));
+    std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    assert!(matches!(read_file(&path, 10), Err(PathError::TooLarge { limit: 10 })));
+    assert!(matches!(read_file(directory.path(), 10), Err(PathError::NotAFile)));
+    let none = crate::ReadError::from(read_file(directory.path().join("none"), 10).unwrap_err());
+    assert!(matches!(none, crate::ReadError::NotFound));
+}
+
+#[cfg(unix)]
+#[test]
+fn file_that_a_person_named_may_be_a_link_and_no_pipe() {
+    let directory = tempfile::tempdir().unwrap();
+    let (link, pipe) = (directory.path().join("link"), directory.path().join("pipe"));
+    std::fs::create_dir(directory.path().join("sub")).unwrap();
+    std::fs::write(directory.path().join("sub/file"), "text").unwrap();
+    std::os::unix::fs::symlink("sub/file", &link).unwrap();
+    assert_eq!(read_file(&link, 10).unwrap(), b"text");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(matches!(read_file(&pipe, 10), Err(PathError::NotAFile)));
+}

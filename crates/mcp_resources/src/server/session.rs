@@ -164,11 +164,12 @@ impl<H: ServerHandler> Session<H> {
     }
 }
 
-/// Says what is wrong with the parameters of a request that has a method of rmcp's and comes as a custom one.
-fn misread(request: &CustomRequest) -> Option<ErrorData> {
+/// Says what is wrong with the parameters of a request that has a method of the client's era and comes as a custom one.
+fn misread(request: &CustomRequest, is_modern: bool) -> Option<ErrorData> {
     let params = request.params.clone().unwrap_or_default();
     let error = match request.method.as_str() {
         "resources/read" => from_value::<ReadResourceRequestParams>(params).err(),
+        "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" if is_modern => None,
         "resources/subscribe" => from_value::<SubscribeRequestParams>(params).err(),
         "resources/unsubscribe" => from_value::<UnsubscribeRequestParams>(params).err(),
         "completion/complete" => from_value::<CompleteRequestParams>(params).err(),
@@ -430,7 +431,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if let Some(error) = misread(&request) {
+        if let Some(error) = misread(&request, is_modern(&context)) {
             return Err(error);
         }
         unless_panicked(self.handler().on_custom_request(request, context)).await

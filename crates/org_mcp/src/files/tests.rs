@@ -1,3 +1,4 @@
+use std::fs;
 use std::path::PathBuf;
 
 use super::Files;
@@ -27,7 +28,7 @@ fn equal_names_get_the_shortest_path_that_tells_them_apart() {
 #[test]
 fn file_that_is_named_twice_is_there_once() {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::create_dir(directory.path().join("sub")).unwrap();
+    fs::create_dir(directory.path().join("sub")).unwrap();
     let path = directory.path().join("a.org");
     let round = directory.path().join("sub/../a.org");
     assert_eq!(Files::new(vec![path.clone(), round, path]).iter().count(), 1);
@@ -58,4 +59,25 @@ fn other_file_is_not_found_whatever_the_name_says() {
         let error = files.named(name).unwrap_err().to_string();
         assert!(error.ends_with("resources/list names all"), "{name}: {error}");
     }
+}
+
+#[test]
+fn file_that_grew_too_large_is_not_loaded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.org");
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    let files = Files::new(vec![path]);
+    let error = files.named("a.org").unwrap().read().unwrap_err().to_string();
+    assert_eq!(error, "the resource could not be read: the file has more than 67108864 bytes");
+    assert_eq!(files.texts().count(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn pipe_in_the_place_of_a_file_is_not_waited_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.org");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let error = Files::new(vec![path]).named("a.org").unwrap().read().unwrap_err().to_string();
+    assert_eq!(error, "the path does not name a file");
 }

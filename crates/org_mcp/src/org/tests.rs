@@ -50,8 +50,28 @@ fn title_has_no_keyword_priority_comment_and_tags() {
 }
 
 #[test]
+fn priority_may_be_a_number_up_to_64() {
+    let text =
+        "* TODO [#10] Ten :t:\n* [#1]One\n* [#64] COMMENT Most\n* [#65] Text\n* [#+9] Text\n* [#100] Text\n";
+    assert_eq!(titles(text), ["Ten", "One", "Most", "[#65] Text", "[#+9] Text", "[#100] Text"]);
+}
+
+#[test]
+fn long_headline_has_its_keyword_and_tags_beside_the_title() {
+    for word in ["word ", "é", ":a", "*/_+ "] {
+        let title = format!("A{}Z", word.repeat(5_000));
+        let text = format!("* TODO [#A] COMMENT {title} :work:@home:\n");
+        assert_eq!(titles(&text), [&*title], "{word}");
+        let path = segment(&title);
+        assert_eq!(Outline::new(&text).at(&path), Some(&*text), "{word}");
+    }
+    let deep = format!("{} TODO A :t:\n", "*".repeat(5_000));
+    assert_eq!(titles(&deep), ["A"]);
+}
+
+#[test]
 fn keywords_of_the_text_are_known_wherever_it_names_them() {
-    let text = "* WAIT One\n* NEXT Two\n* TODO Three\n#+todo: WAIT(w@/!) | CANCELLED\n#+SEQ_TODO: NEXT\n";
+    let text = "* WAIT One\n* NEXT Two\n* TODO Three\n#+todo: WAIT(w@/!) | CANCELLED\n  #+SEQ_TODO: NEXT\n";
     assert_eq!(titles(text), ["One", "Two", "TODO Three"]);
 }
 
@@ -119,6 +139,18 @@ Text.
 }
 
 #[test]
+fn id_of_the_text_may_stand_below_comments() {
+    for comments in ["", "# -*- mode: org -*-\n", "#\n", "#\r\n# A\r\n", "\n  # Indented\n  #\n\n"] {
+        let text = format!("{comments}:PROPERTIES:\n:ID: whole\n:END:\n");
+        assert_eq!(Outline::new(&text).ids().collect::<Vec<_>>(), ["whole"], "{comments:?}");
+    }
+    for other in ["#+TITLE: A\n", "#a\n", "Text\n"] {
+        let text = format!("{other}:PROPERTIES:\n:ID: none\n:END:\n");
+        assert_eq!(Outline::new(&text).ids().count(), 0, "{other:?}");
+    }
+}
+
+#[test]
 fn windows_line_ends_change_nothing_but_themselves() {
     let text = TASKS.replace('\n', "\r\n");
     assert_eq!(titles(&text), titles(TASKS));
@@ -148,10 +180,10 @@ fn segment_says_apart_what_a_title_has_and_what_was_encoded() {
 #[test]
 fn hostile_texts_cost_little() {
     let deep: String = (1..4_000).map(|level| "*".repeat(level) + " h\n").collect();
-    let marks = format!("* {}\n", "*/_+".repeat(20_000));
-    let links = format!("* {}\n", "[[".repeat(40_000));
-    let tags = format!("* a {}:\n", ":a".repeat(40_000));
-    let drawers = "* a\n".to_owned() + &":PROPERTIES:\n".repeat(50_000);
+    let marks = format!("* {}\n", "*/_+".repeat(80_000));
+    let links = format!("* {}\n", "[[".repeat(160_000));
+    let tags = format!("* a {}:\n", ":a".repeat(160_000));
+    let drawers = "* a\n".to_owned() + &":PROPERTIES:\n".repeat(200_000);
     let fitting = format!("* {}\n", "*/_+[[{{{src_".repeat(180));
     for text in [deep, marks, links, tags, drawers, fitting] {
         let start = std::time::Instant::now();
@@ -159,7 +191,8 @@ fn hostile_texts_cost_little() {
         let json = outline.to_json();
         assert!(json.len() < 11 * 1024 * 1024);
         assert_eq!(outline.at("none"), None);
-        assert!(start.elapsed().as_secs() < 5, "{:?} for {}", start.elapsed(), &text[..20]);
+        // Less than a second each; without limits some take minutes.
+        assert!(start.elapsed().as_secs() < 30, "{:?} for {}", start.elapsed(), &text[..20]);
     }
 }
 
