@@ -29,6 +29,8 @@ pub(crate) struct File {
     /// The file's name; where that is another file's too, with directories before it.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
+    /// The file behind the links that the path had when it was named.
+    real: PathBuf,
 }
 
 impl Files {
@@ -38,8 +40,11 @@ impl Files {
         let places = paths.iter().map(|path| place(path)).filter(|place| known.insert(place.clone()));
         let places: Vec<PathBuf> = places.collect();
         let segments: Vec<Vec<String>> = places.iter().map(|place| segments(place)).collect();
-        let named = segments.iter().zip(places).map(|(own, path)| File { name: name(own, &segments), path });
-        Self(named.collect())
+        let file = |(own, path): (&Vec<String>, PathBuf)| {
+            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+            File { name: name(own, &segments), path, real }
+        };
+        Self(segments.iter().zip(places).map(file).collect())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &File> {
@@ -66,6 +71,11 @@ impl File {
 
     /// Reads the file as it is now.
     pub(crate) fn read(&self) -> Result<String, ReadError> {
+        if self.path.canonicalize()? != self.real {
+            let why =
+                format!("{} is a link to another file now; start the server again to serve that", self.name);
+            return Err(ReadError::failed(why));
+        }
         let not_text = |_| ReadError::failed(format!("{} is not UTF-8 text; save it as UTF-8", self.name));
         String::from_utf8(read_file(&self.path, MAX_FILE)?).map_err(not_text)
     }

@@ -342,6 +342,20 @@ async fn link_that_is_named_is_served_under_its_own_name() {
     assert!(text(&mut client, "org://link.org").await.starts_with("* secret"));
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn file_that_became_a_link_to_another_is_refused() {
+    let directory = files();
+    let (_child, mut client) = start(directory.path(), &["org/tasks.org"], LATEST).await;
+    fs::remove_file(directory.path().join("org/tasks.org")).unwrap();
+    std::os::unix::fs::symlink("../secret.org", directory.path().join("org/tasks.org")).unwrap();
+    for uri in ["org://tasks.org", "org://tasks.org/outline", "org://tasks.org/headline/secret"] {
+        let (code, message, _) = client.error("resources/read", json!({ "uri": uri })).await;
+        assert_eq!(code, -32603, "{uri}");
+        assert!(message.contains("tasks.org is a link to another file now"), "{message}");
+    }
+}
+
 #[tokio::test]
 async fn edits_are_read_and_announced_in_both_eras() {
     for era in [LATEST, Era::Modern] {
