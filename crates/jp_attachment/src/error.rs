@@ -127,6 +127,16 @@ pub enum AttachError {
         /// A file that was left out, as a notice names it.
         example: String,
     },
+    /// All that a directory or glob gives are links to what is never entered: a version control system's, or jp's own.
+    #[error(
+        "attach {input:?}: nothing is left but links into directories that are entered only by name, {example:?} for one; name a file outright to attach it"
+    )]
+    AllClosed {
+        /// What was asked for.
+        input: String,
+        /// Such a link, as a notice names it.
+        example: String,
+    },
     /// A text looks like it holds a secret, and [`Secrets::Refuse`](crate::Secrets::Refuse) refuses it.
     #[error(
         "attach {input:?}: {name:?} line {line} holds what looks like {kind}, and conversation.attachment.secrets refuses it"
@@ -314,6 +324,7 @@ impl AttachError {
             | Self::EmptyDirectory { .. }
             | Self::AllIgnored { .. }
             | Self::AllSecret { .. }
+            | Self::AllClosed { .. }
             | Self::Secret { .. }
             | Self::AllExcluded { .. }
             | Self::TooLarge { .. }

@@ -1,5 +1,6 @@
 mod ignored;
 mod inspect;
+mod linked;
 mod plan;
 mod read;
 mod walk;
@@ -21,8 +22,8 @@ use crate::{
 ///
 /// Directories and globs respect `.gitignore`, `.ignore`, `.jpignore` and `.git/info/exclude`, from the
 /// root of the repository or workspace on, and never enter `.git`, `.hg`, `.jj`, `.jp` and `.svn`; what
-/// is named outright is attached even if ignored. Links to files are followed, links to directories in a
-/// directory are not.
+/// is named outright is attached even if ignored. Links to files are followed where all of this lets the file
+/// be that they lead to, links to directories in a directory are not.
 ///
 /// A directory or glob gives no file that looks like it holds secrets, by its name (`.env`, `id_rsa`) or
 /// as it is a private key, and each that is left out is a [`Notice::SecretFile`]. What is named outright is

@@ -63,6 +63,18 @@ pub enum Notice {
         /// The link.
         name: String,
     },
+    /// A link leads to a file that is ignored, and was left out as that is.
+    IgnoredLink {
+        /// The link.
+        name: String,
+    },
+    /// A link leads into a directory that no walk enters, and was left out.
+    ClosedLink {
+        /// The link.
+        name: String,
+        /// The directory's name.
+        directory: String,
+    },
     /// A link leads nowhere.
     BrokenLink {
         /// The link.
@@ -171,6 +183,14 @@ impl fmt::Display for Notice {
             Self::DirectoryLink { name } => {
                 write!(f, "{name:?} is a link to a directory and was not followed")
             }
+            Self::IgnoredLink { name } => write!(
+                f,
+                "{name:?} is a link to a file that is ignored and was left out; name it outright to attach it"
+            ),
+            Self::ClosedLink { name, directory } => write!(
+                f,
+                "{name:?} is a link to what belongs to {directory:?} and was left out; name it outright to attach it"
+            ),
             Self::BrokenLink { name } => write!(f, "{name:?} is a link that leads nowhere and was left out"),
             Self::Special { name, kind } => write!(f, "{name:?} is a {kind} and was left out"),
             Self::Excluded { name } => write!(f, "{name:?} is excluded and was left out"),

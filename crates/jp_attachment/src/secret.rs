@@ -1,4 +1,4 @@
-//! What looks like a secret: a file by its name, a file by how it begins, a text by what it holds.
+//! What looks like a secret: a file by its name, a file by the private key in it, a text by what it holds.
 //!
 //! The first two decide what a directory or glob gives, which a person may not have looked through. What
 //! is named outright is attached, and the scan for patterns is asked for.

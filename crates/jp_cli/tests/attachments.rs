@@ -214,7 +214,7 @@ fn added_attachment_comes_with_the_next_message_and_removed_one_stays_in_the_his
     assert_eq!(sandbox.json(&["resource", "ls"]).as_array().unwrap().len(), 2);
     sandbox
         .jp(&["attachment", "rm", "a.txt"])
-        .failed(1, &["a.txt is not attached", "hint: `jp attachment ls`"]);
+        .failed(1, &["a.txt is not attached", "hint: nothing is attached to it"]);
 }
 
 #[test]
@@ -337,6 +337,52 @@ fn part_of_a_directory_is_not_removed_but_it_is_said_how_to() {
     );
     sandbox.jp(&["attachment", "rm", "src", &long, "~/out/*.txt"]).succeeded();
     assert_eq!(sandbox.json(&["attachment", "ls"]), json!([]));
+}
+
+#[test]
+fn removing_takes_what_adding_by_that_name_declared_and_nothing_else() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "a");
+    sandbox.write("src/b.txt", "b");
+    sandbox.write("~/out/c.txt", "c");
+    let inputs = ["~/out/c.txt", "cmd:echo hi", "a.txt", "data:,x", "!*.log"];
+    let mut arguments = vec!["q", "--new", "what?"];
+    inputs.iter().for_each(|input| arguments.extend(["-a", input]));
+    sandbox.jp(&arguments).succeeded();
+    let declared = || -> Vec<String> {
+        let rows = sandbox.json(&["attachment", "ls"]);
+        rows.as_array().unwrap().iter().map(|row| row["declaration"].as_str().unwrap().to_owned()).collect()
+    };
+    let before = declared();
+    assert_eq!(before.len(), inputs.len());
+    for name in [".", "./", "src/..", "src"] {
+        sandbox.jp(&["attachment", "rm", name]).failed(
+            1,
+            &[&format!("{name} is not attached to conversation"), "'cmd://echo?arg=hi'", "'file:a.txt'"],
+        );
+        sandbox.jp(&["attachment", "rm", "a.txt", name]).failed(1, &["is not attached"]);
+    }
+    assert_eq!(declared(), before);
+    sandbox.jp(&["attachment", "add", "."]).succeeded();
+    sandbox.jp(&["attachment", "rm", "."]).succeeded();
+    assert_eq!(declared(), before);
+}
+
+#[test]
+fn walk_says_which_links_it_left_out() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "a");
+    sandbox.write("ignd/s.txt", "s");
+    sandbox.write(".gitignore", "ignd/\n");
+    for (target, name) in [("ignd/s.txt", "l.txt"), (".jp/config.toml", "j.txt")] {
+        std::os::unix::fs::symlink(target, sandbox.path(name)).unwrap();
+    }
+    let stderr = sandbox.jp(&["q", "--new", "-a", ".", "what?"]).succeeded().stderr;
+    assert!(stderr.contains(r#""l.txt" is a link to a file that is ignored and was left out"#), "{stderr}");
+    assert!(stderr.contains(r#""j.txt" is a link to what belongs to ".jp" and was left out"#), "{stderr}");
+    assert_eq!(names(&sandbox.json(&["resource", "ls"])), [".gitignore", "a.txt"]);
 }
 
 #[test]

@@ -30,6 +30,19 @@ impl<'a> IgnoreRules<'a> {
     /// Reads the rules of the directories that `directory` is in, from the root of the repository or of
     /// the workspace on. Also returns the rule that ignores `directory` itself, if one does.
     pub fn above(directory: &Path, place: &'a Place) -> (Self, Option<IgnoreRule>) {
+        Self::beyond(Path::new(""), directory, place)
+    }
+
+    /// Reads the rules for the files of `directory`, where a link led out of what is below `walked`. Also
+    /// returns the rule that ignores one of the directories it is in which `walked` is not in.
+    pub(super) fn of_linked(directory: &Path, walked: &Path, place: &'a Place) -> (Self, Option<IgnoreRule>) {
+        let (mut rules, ignoring) = Self::beyond(walked, directory, place);
+        rules.enter(directory, FILES.iter().chain(&[".git"]).map(OsStr::new));
+        (rules, ignoring)
+    }
+
+    /// Does what [`Self::above`] does, and asks no rule about the directories that `known` is in.
+    fn beyond(known: &Path, directory: &Path, place: &'a Place) -> (Self, Option<IgnoreRule>) {
         let mut rules = Self { place, levels: Vec::new() };
         let top = top(directory, place);
         let mut path: Vec<&Path> =
@@ -38,7 +51,8 @@ impl<'a> IgnoreRules<'a> {
         let mut ignoring = None;
         for step in path.windows(2) {
             rules.levels.extend(load(step[0], |_| true));
-            ignoring = ignoring.or(rules.ignoring(step[1], true));
+            let is_asked = ignoring.is_none() && !known.starts_with(step[1]);
+            ignoring = if is_asked { rules.ignoring(step[1], true) } else { ignoring };
         }
         (rules, ignoring)
     }

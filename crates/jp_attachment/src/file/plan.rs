@@ -119,7 +119,7 @@ impl Planner<'_> {
         let (input, excludes, named) = (declared.input.as_str(), &self.excludes, &self.named);
         let (context, is_trusted) = (self.context, declared.is_trusted);
         let walk = Walk { input, base, is_trusted, glob, excludes, named, context };
-        let Found { files, notices, secrets, named_secrets, .. } = walk.run()?;
+        let Found { files, notices, secrets, left_to_others, .. } = walk.run()?;
         self.notices.extend(notices);
         let secrets = secrets.into_iter().filter(|name| self.secrets.insert(name.clone()));
         self.notices.extend(secrets.map(|name| Notice::SecretFile { name }));
@@ -132,7 +132,7 @@ impl Planner<'_> {
             }
         }
         given.dedup();
-        let is_something = !given.is_empty() || named_secrets > 0;
+        let is_something = !given.is_empty() || left_to_others > 0;
         Ok(is_something.then_some(Given { files: given, is_walk: true }))
     }
 

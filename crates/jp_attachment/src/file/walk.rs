@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::ignored::IgnoreRules;
+use super::{ignored::IgnoreRules, linked::Linked};
 use crate::{
     AttachError, Context, Exclude, Glob, IgnoreRule, Notice, canonical_path, place::slashed, secret,
     special::special_file,
@@ -41,9 +41,11 @@ pub(super) struct Found {
     pub(super) notices: Vec<Notice>,
     /// Names of files that were left out as their names tell secrets.
     pub(super) secrets: Vec<String>,
-    /// Number of such files that are named outright: what names them gives them, and this walk does not.
-    pub(super) named_secrets: usize,
+    /// Number of files that a walk leaves out and that are named outright: what names them gives them.
+    pub(super) left_to_others: usize,
     ignored: Vec<Ignored>,
+    /// The first link to what no walk enters.
+    closed: Option<String>,
     excluded: usize,
 }
 
@@ -76,10 +78,13 @@ impl Walk<'_> {
             Some(rule) => {
                 found.ignored.push(Ignored { path: self.base.to_owned(), is_directory: true, rule })
             }
-            None => Walking { walk: self, rules, found: &mut found }.run(self.base)?,
+            None => {
+                let linked = Linked::new(self.base, self.context.place);
+                Walking { walk: self, rules, linked, found: &mut found }.run(self.base)?;
+            }
         }
         if found.files.is_empty() {
-            let is_settled = found.has_skipped() || found.named_secrets > 0;
+            let is_settled = found.has_skipped() || found.left_to_others > 0;
             return if is_settled { Ok(found) } else { Err(self.nothing(found)) };
         }
         found.files.sort_by(|left, right| left.found_at().cmp(right.found_at()));
@@ -100,6 +105,9 @@ impl Walk<'_> {
         let (input, directory) = (self.input.to_owned(), self.base.to_owned());
         if let Some(example) = found.secrets.into_iter().next() {
             return AttachError::AllSecret { input, example };
+        }
+        if let Some(example) = found.closed {
+            return AttachError::AllClosed { input, example };
         }
         let mut budget = EXAMPLE_BUDGET;
         let example = found.ignored.iter().find_map(|ignored| {
@@ -139,6 +147,7 @@ impl Walk<'_> {
 struct Walking<'a> {
     walk: &'a Walk<'a>,
     rules: IgnoreRules<'a>,
+    linked: Linked<'a>,
     found: &'a mut Found,
 }
 
@@ -219,11 +228,16 @@ impl Walking<'_> {
 
     /// Leaves out a file whose name tells secrets.
     fn secret(&mut self, found_at: &Path, path: &Path) {
-        if self.walk.named.contains(path.as_os_str()) {
-            self.found.named_secrets += 1;
-        } else {
+        if !self.is_named(path) {
             self.found.secrets.push(self.name(found_at));
         }
+    }
+
+    /// Returns whether a file that is left out is named outright, and counts it.
+    fn is_named(&mut self, path: &Path) -> bool {
+        let is_named = self.walk.named.contains(path.as_os_str());
+        self.found.left_to_others += usize::from(is_named);
+        is_named
     }
 
     /// Follows a link to a file.
@@ -253,20 +267,46 @@ impl Walking<'_> {
             self.found.excluded += 1;
             return Ok(());
         }
+        let place = self.walk.context.place;
+        let leads_out = place.relative(&target).is_none() && !target.starts_with(self.walk.base);
+        if leads_out && !self.walk.is_trusted {
+            self.found.notices.push(Notice::LeftOut { name: self.name(&link) });
+            return Ok(());
+        }
+        if let Some(directory) = self.linked.never_entered(&target) {
+            self.closed(&link, &target, directory);
+            return Ok(());
+        }
         if secret::has_secret_name(&link) || secret::has_secret_name(&target) {
             self.secret(&link, &target);
             return Ok(());
         }
-        let place = self.walk.context.place;
-        if place.relative(&target).is_none() && !target.starts_with(self.walk.base) {
-            if !self.walk.is_trusted {
-                self.found.notices.push(Notice::LeftOut { name: self.name(&link) });
-                return Ok(());
-            }
+        if let Some(rule) = self.linked.ignoring(&target) {
+            self.ignored(link, &target, rule);
+            return Ok(());
+        }
+        if leads_out {
             let uri = place.declaration(&target).ok();
             self.found.notices.push(Notice::LeavesWorkspace { name: self.name(&link), uri });
         }
         self.file(FoundFile { path: target, link: Some(link) })
+    }
+
+    /// Leaves out a link to what no walk enters.
+    fn closed(&mut self, link: &Path, target: &Path, directory: &OsStr) {
+        if !self.is_named(target) {
+            let (name, directory) = (self.name(link), directory.to_string_lossy().into_owned());
+            self.found.closed.get_or_insert_with(|| name.clone());
+            self.found.notices.push(Notice::ClosedLink { name, directory });
+        }
+    }
+
+    /// Leaves out a link to a file that is ignored.
+    fn ignored(&mut self, link: PathBuf, target: &Path, rule: IgnoreRule) {
+        if !self.is_named(target) {
+            self.found.notices.push(Notice::IgnoredLink { name: self.name(&link) });
+            self.found.ignored.push(Ignored { path: link, is_directory: false, rule });
+        }
     }
 
     fn file(&mut self, file: FoundFile) -> Result<(), AttachError> {

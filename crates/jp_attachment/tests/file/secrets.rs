@@ -105,6 +105,19 @@ fn private_key_is_never_remembered() {
 }
 
 #[test]
+fn private_key_in_another_file_is_left_out_of_a_walk() {
+    let world = World::new(&["a"]);
+    world.write("tls.yaml", format!("tls:\n  key: |\n    {}", key().replace('\n', "\n    ")));
+    world.write("notes.txt", format!("{}{}", "note\n".repeat(200), key()));
+    let units = format!("\u{feff}{}", key());
+    world.write("wide.txt", units.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
+    let resolved = world.attach(&["."]).unwrap();
+    assert_eq!(names(&resolved), ["a"]);
+    assert_eq!(resolved.notices.len(), 3, "{:?}", resolved.notices);
+    assert_eq!(world.names(&["tls.yaml", "."]), ["tls.yaml", "a"]);
+}
+
+#[test]
 fn source_that_quotes_a_key_is_attached() {
     let world = World::new(&[]);
     world.write("test.rs", format!("const KEY: &str = \"{}\";\n", key()));

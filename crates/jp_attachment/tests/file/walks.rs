@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt};
 
 use super::support::{World, link, names, pipe};
-use jp_attachment::{AttachError, Context, Limits, Unavailable, resolve};
+use jp_attachment::{AttachError, Context, Limits, Notice, Unavailable, parse_stored, resolve};
 
 #[test]
 fn directory_gives_its_files_sorted_by_path_bytes() {
@@ -198,6 +198,120 @@ fn links_to_files_are_followed_and_links_to_directories_are_not() {
             r#""walked/self" is a link that leads nowhere and was left out"#,
         ]
     );
+}
+
+/// A workspace where links of plain names lead to what walks leave out, and one to what they take.
+fn with_links() -> World {
+    let world = World::new(&[
+        "a",
+        "ignd/s.txt",
+        "ignd/deep/t.txt",
+        "sub/u.log",
+        ".jp/config.toml",
+        ".git/HEAD",
+        "lib/.git/HEAD",
+    ]);
+    world.write(".gitignore", "/ignd/\n");
+    world.write("sub/.gitignore", "*.log\n");
+    for (target, name) in [
+        ("../a", "a.txt"),
+        ("../ignd/s.txt", "l.txt"),
+        ("../ignd/deep/t.txt", "deep.txt"),
+        ("../sub/u.log", "u.txt"),
+        ("../.jp/config.toml", "j.txt"),
+        ("../.git/HEAD", "head"),
+        ("../lib/.git/HEAD", "lib-head"),
+        ("l.txt", "twice.txt"),
+    ] {
+        fs::create_dir_all(world.root.join("links")).unwrap();
+        link(target, world.root.join("links").join(name));
+    }
+    world
+}
+
+#[test]
+fn link_to_what_walks_leave_out_is_left_out() {
+    let world = with_links();
+    let resolved = world.attach(&["links"]).unwrap();
+    assert_eq!(names(&resolved), ["a"]);
+    let closed = |name: &str, directory: &str| {
+        format!(
+            "\"links/{name}\" is a link to what belongs to \"{directory}\" and was left out; name it outright to attach it"
+        )
+    };
+    let ignored = |name: &str| {
+        format!(
+            "\"links/{name}\" is a link to a file that is ignored and was left out; name it outright to attach it"
+        )
+    };
+    assert_eq!(
+        world.notices(&resolved),
+        [
+            ignored("deep.txt"),
+            closed("head", ".git"),
+            closed("j.txt", ".jp"),
+            ignored("l.txt"),
+            closed("lib-head", ".git"),
+            ignored("twice.txt"),
+            ignored("u.txt"),
+        ]
+    );
+    assert_eq!(world.names(&["."]), [".gitignore", "a", "sub/.gitignore"]);
+    assert_eq!(world.names(&["links/*.txt"]), ["a"]);
+}
+
+#[test]
+fn link_that_is_named_outright_is_attached_whatever_it_leads_to() {
+    let world = with_links();
+    let links = ["links/l.txt", "links/j.txt", "links/head"];
+    assert_eq!(world.names(&links), ["ignd/s.txt", ".jp/config.toml", ".git/HEAD"]);
+    let resolved = world.attach(&["links/[jl].txt", "links/l.txt", "links/j.txt"]).unwrap();
+    assert_eq!(names(&resolved), ["ignd/s.txt", ".jp/config.toml"]);
+    assert!(resolved.notices.is_empty(), "{:?}", resolved.notices);
+}
+
+#[test]
+fn directory_that_is_named_outright_is_closed_to_no_link_in_it() {
+    let world = World::new(&["ignd/real", "ignd/deep/x", ".git/refs/main"]);
+    world.write(".gitignore", "/ignd/\n");
+    link("real", world.root.join("ignd/link"));
+    link("../.git/refs/main", world.root.join("ignd/main"));
+    link("main", world.root.join(".git/refs/link"));
+    link("../ignd/real", world.root.join(".git/real"));
+    assert_eq!(world.names(&["ignd"]), ["ignd/deep/x", "ignd/real"]);
+    assert_eq!(world.names(&[".git"]), [".git/refs/main"]);
+}
+
+#[test]
+fn nothing_but_links_to_what_is_left_out_is_an_error_that_says_why() {
+    let world = with_links();
+    assert_eq!(
+        world.error(&["links/l*.txt"]),
+        r#"attach "links/l*.txt": everything is ignored, "links/l.txt" by `/ignd/` of ".gitignore"; name a file outright to attach it"#
+    );
+    assert_eq!(
+        world.error(&["links/h*"]),
+        r#"attach "links/h*": nothing is left but links into directories that are entered only by name, "links/head" for one; name a file outright to attach it"#
+    );
+}
+
+#[test]
+fn link_out_of_the_workspace_is_followed_unless_the_file_is_left_out_there() {
+    let world = World::new(&["a", "../repo/x.log", "../repo/x.rs", "../repo/.git/HEAD", "../plain/x.log"]);
+    world.write("../repo/.gitignore", "*.log\n");
+    link("../repo/x.log", world.root.join("ignored"));
+    link("../repo/x.rs", world.root.join("kept"));
+    link("../repo/.git/HEAD", world.root.join("head"));
+    link("../plain/x.log", world.root.join("plain"));
+    let resolved = world.attach(&["."]).unwrap();
+    assert_eq!(names(&resolved), ["a", "x.rs", "x.log"]);
+    assert_eq!(resolved.notices.len(), 4, "{:?}", resolved.notices);
+    // What comes with a workspace may not lead out.
+    let stored = parse_stored("file:./", &world.place).unwrap();
+    let resolved = resolve(&[stored], &world.context()).unwrap();
+    assert_eq!(names(&resolved), ["a"]);
+    let left_out = |notice: &&Notice| matches!(notice, Notice::LeftOut { .. });
+    assert_eq!(resolved.notices.iter().filter(left_out).count(), 4, "{:?}", resolved.notices);
 }
 
 #[test]

@@ -32,6 +32,9 @@ use crate::{
     workspace::{Context, Found},
 };
 
+/// How many declarations an error lists.
+const MAX_LISTED: usize = 10;
+
 pub(crate) fn run(command: Attachment, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
         Attachment::Add { paths, conversation } => add(context, conversation.id.as_deref(), &paths),
@@ -106,7 +109,8 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
         let meant = jp_attachment::possible_declarations(path, &place);
         let is_meant = |declaration: &&Declaration| {
             let is_declared = |text: &str| meant.iter().any(|meant| meant == text);
-            is_declared(declaration.as_str()) || is_declared(&older_form(declaration))
+            is_declared(declaration.as_str())
+                || older_form(declaration).is_some_and(|text| is_declared(&text))
         };
         let mut matches: Vec<_> = declared.iter().filter(is_meant).cloned().collect();
         if matches.is_empty() {
@@ -117,7 +121,7 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
             matches = declared.iter().filter(is_named).cloned().collect();
         }
         if matches.is_empty() {
-            return Err(not_attached(path, &rows(&conversation.stream, &declared), &found));
+            return Err(not_attached(path, &conversation.stream, &declared, &found));
         }
         removed.extend(matches);
     }
@@ -144,8 +148,9 @@ fn is_kind(declaration: &Declaration, text: &str) -> bool {
     }
 }
 
-/// Says that something is not attached, or with what it is.
-fn not_attached(text: &str, rows: &[Row<'_>], found: &Found) -> Failure {
+/// Says that something is not attached, or with what it is, and what else is.
+fn not_attached(text: &str, stream: &Stream, declared: &[Declaration], found: &Found) -> Failure {
+    let rows = rows(stream, declared);
     let gave = rows.iter().find(|row| row.names(text)).map(|row| row.declaration);
     let text = jp_attachment::redacted(text);
     match gave {
@@ -153,14 +158,28 @@ fn not_attached(text: &str, rows: &[Row<'_>], found: &Found) -> Failure {
             .with_hint(format!("`jp attachment rm '{declaration}'` detaches all of that."))
             .with_hint(format!("`jp attachment add '!{text}'` leaves {text} out from then on.")),
         None => Failure::new(format!("{text} is not attached to conversation {}", found.located.id))
-            .with_hint("`jp attachment ls` lists what is."),
+            .with_hint(attached_instead(declared)),
     }
 }
 
-/// Returns today's form of a declaration that names the workspace root `/` or a host, as older ones do.
-fn older_form(declaration: &Declaration) -> String {
-    let path = declaration.as_str().strip_prefix("file:").unwrap_or_default();
-    format!("file:{}", path.trim_start_matches('/'))
+/// Lists what is attached; a long list is cut.
+fn attached_instead(declared: &[Declaration]) -> String {
+    let quoted = |declaration: &Declaration| format!("'{declaration}'");
+    let listed: Vec<_> = declared.iter().take(MAX_LISTED).map(quoted).collect();
+    let listed = listed.join(", ");
+    match declared.len() {
+        0 => "nothing is attached to it; `jp attachment add` attaches something.".to_owned(),
+        all if all > MAX_LISTED => {
+            format!("what is: {listed} and {} more; `jp attachment ls` lists all of it.", all - MAX_LISTED)
+        }
+        _ => format!("what is: {listed}."),
+    }
+}
+
+/// Returns today's form of a declaration that names the workspace root `/` or a host, if it is one as older ones do.
+fn older_form(declaration: &Declaration) -> Option<String> {
+    let path = declaration.as_str().strip_prefix("file:/")?.trim_start_matches('/');
+    (!path.is_empty()).then(|| format!("file:{path}"))
 }
 
 /// Returns what the files outside the workspace are called, by their URIs.

@@ -18,6 +18,7 @@ pub(super) fn cause(error: &AttachError) -> String {
             format!("the line `{}` of an ignore file leaves it out", rule.pattern.escape_debug())
         }
         AttachError::AllSecret { .. } => "it looks like it holds secrets".to_owned(),
+        AttachError::AllClosed { .. } => "only links to what is closed are left there".to_owned(),
         AttachError::AllExcluded { .. } => "it is excluded".to_owned(),
         AttachError::Secret { kind, line, .. } => {
             format!(
