@@ -3,13 +3,18 @@ mod inspect;
 mod linked;
 mod plan;
 mod read;
+mod survey;
 mod walk;
 
 use std::collections::HashSet;
 
 use jp_resource::{Annotations, Resource};
 
-pub use self::{ignored::IgnoreRules, walk::is_never_entered};
+pub use self::{
+    ignored::IgnoreRules,
+    survey::{LeftOut, Offered, Survey, Surveyed, Walked},
+    walk::is_never_entered,
+};
 use self::{
     plan::{Given, Plan, Planned},
     read::{Content, Kept},

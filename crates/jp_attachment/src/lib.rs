@@ -93,7 +93,7 @@ pub use declare::{
 };
 pub use error::{AttachError, IgnoreRule, SpecialFile};
 pub use exclude::Exclude;
-pub use file::{FileHandler, IgnoreRules, is_never_entered};
+pub use file::{FileHandler, IgnoreRules, LeftOut, Offered, Survey, Surveyed, Walked, is_never_entered};
 pub use glob::Glob;
 pub use handler::{Context, Handler, Limits, Secrets, Unavailable};
 pub use http::{Credentials, HttpError, HttpHandler, HttpUrl, redacted};

@@ -366,6 +366,19 @@ pub(crate) enum Mcp {
     },
 }
 
+fn address(argument: &str) -> Result<SocketAddr, String> {
+    argument.parse().map_err(|_| "write an address and a port, as 127.0.0.1:8080".to_owned())
+}
+
+/// Takes what a `Host` header may hold.
+fn host(argument: &str) -> Result<String, String> {
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+    match !argument.is_empty() && argument.bytes().all(is_host) {
+        true => Ok(argument.to_owned()),
+        false => Err("write a name as clients do, with or without a port, as box.example:8080".to_owned()),
+    }
+}
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpServe {
     /// Serve the one client that started it, on stdin and stdout, as is done without --http
@@ -373,10 +386,10 @@ pub(crate) struct McpServe {
     pub(crate) stdio: bool,
     /// Serve any number of clients at this address, at the path /mcp; port 0 takes a free one. The variable
     /// JP_MCP_TOKEN has the token that clients have to send, if they are to
-    #[arg(long, value_name = "IP:PORT")]
+    #[arg(long, value_name = "IP:PORT", value_parser = address)]
     pub(crate) http: Option<SocketAddr>,
     /// Let clients of other machines reach it by this name (repeat)
-    #[arg(long, value_name = "NAME", requires = "http", action = ArgAction::Append)]
+    #[arg(long, value_name = "NAME", requires = "http", action = ArgAction::Append, value_parser = host)]
     pub(crate) allow_host: Vec<String>,
     /// List what is attached to this conversation, and not to the current one
     #[arg(short, long)]

@@ -15,7 +15,7 @@ use std::{
     os::unix::fs::symlink,
     path::PathBuf,
     process::{Child, ChildStdin, Command, Stdio},
-    sync::mpsc::{self, Receiver},
+    sync::mpsc::{self, Receiver, Sender},
     thread,
     time::{Duration, SystemTime},
 };
@@ -38,14 +38,18 @@ enum Era {
 
 const ERAS: [Era; 2] = [Era::Legacy, Era::Modern];
 
-/// A client of `jp mcp serve` on stdio.
+/// A client of `jp mcp serve`.
 struct Client {
-    process: Child,
-    input: Option<ChildStdin>,
+    link: Link,
     messages: Receiver<Value>,
     notices: Vec<Value>,
     era: Era,
     next: u64,
+}
+
+enum Link {
+    Stdio { process: Child, input: Option<ChildStdin> },
+    Http { address: String, session: Option<String>, sender: Sender<Value> },
 }
 
 impl Client {
@@ -55,15 +59,26 @@ impl Client {
 
     fn with(mut command: Command, era: Era) -> Self {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(process.stdout.take().unwrap());
+        let output = process.stdout.take().unwrap();
         let (sender, messages) = mpsc::channel();
-        thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                _ = sender.send(serde_json::from_str(&line).unwrap());
-            }
-        });
+        thread::spawn(move || receive(output, &sender));
         let input = process.stdin.take();
-        let mut client = Self { process, input, messages, notices: Vec::new(), era, next: 0 };
+        Self::greeting(Link::Stdio { process, input }, messages, era)
+    }
+
+    /// A client of a server over HTTP; in the older era with a session, and a stream for what it is told.
+    fn over_http(endpoint: &Endpoint, era: Era) -> Self {
+        let (sender, messages) = mpsc::channel();
+        let address = endpoint.address.clone();
+        let mut client = Self::greeting(Link::Http { address, session: None, sender }, messages, era);
+        if era == Era::Legacy {
+            client.exchange("GET", "", "");
+        }
+        client
+    }
+
+    fn greeting(link: Link, messages: Receiver<Value>, era: Era) -> Self {
+        let mut client = Self { link, messages, notices: Vec::new(), era, next: 0 };
         if era == Era::Legacy {
             let client_info = json!({"name": "test", "version": "1"});
             let hello =
@@ -75,7 +90,42 @@ impl Client {
     }
 
     fn write(&mut self, message: &Value) {
-        writeln!(self.input.as_mut().unwrap(), "{message}").unwrap();
+        if let Link::Stdio { input, .. } = &mut self.link {
+            writeln!(input.as_mut().unwrap(), "{message}").unwrap();
+            return;
+        }
+        let mut headers = "Content-Type: application/json\r\n".to_owned();
+        if self.era == Era::Modern {
+            headers += &format!("Mcp-Method: {}\r\n", message["method"].as_str().unwrap());
+            if let Some(uri) = message["params"]["uri"].as_str() {
+                headers += &format!("Mcp-Name: {uri}\r\n");
+            }
+        }
+        self.exchange("POST", &headers, &message.to_string());
+    }
+
+    /// Sends a request over HTTP; what comes back is received on a thread.
+    fn exchange(&mut self, method: &str, headers: &str, body: &str) {
+        let Link::Http { address, session, sender } = &mut self.link else { unreachable!() };
+        let version = if self.era == Era::Legacy { "2025-11-25" } else { "2026-07-28" };
+        let named = session.iter().map(|id| format!("Mcp-Session-Id: {id}\r\n")).collect::<String>();
+        let mut stream = TcpStream::connect(&*address).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} /mcp HTTP/1.1\r\nHost: {address}\r\n{headers}{named}MCP-Protocol-Version: {version}\r\n\
+             Accept: application/json, text/event-stream\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut reader = BufReader::new(stream);
+        let mut line = String::new();
+        while reader.read_line(&mut line).unwrap() > 0 && line != "\r\n" {
+            let given = line.to_lowercase().starts_with("mcp-session-id:");
+            *session = given.then(|| line[15..].trim().to_owned()).or_else(|| session.take());
+            line.clear();
+        }
+        let sender = sender.clone();
+        thread::spawn(move || receive(reader, &sender));
     }
 
     fn send(&mut self, method: &str, mut params: Value) -> u64 {
@@ -140,12 +190,28 @@ impl Client {
     }
 
     fn completed(&mut self, template: &str, name: &str, value: &str, others: Value) -> Vec<String> {
+        let values = self.completion(template, name, value, others)["values"].take();
+        values.as_array().unwrap().iter().map(|value| value.as_str().unwrap().to_owned()).collect()
+    }
+
+    fn completion(&mut self, template: &str, name: &str, value: &str, others: Value) -> Value {
         let reference = json!({"type": "ref/resource", "uri": template});
         let argument = json!({"name": name, "value": value});
         let params = json!({"ref": reference, "argument": argument, "context": {"arguments": others}});
-        let result = self.result("completion/complete", params);
-        let values = result["completion"]["values"].as_array().unwrap().clone();
-        values.iter().map(|value| value.as_str().unwrap().to_owned()).collect()
+        self.result("completion/complete", params)["completion"].take()
+    }
+
+    /// Waits until the list has these names; each time, the client is told first.
+    #[track_caller]
+    fn until(&mut self, names: &[&str]) {
+        if self.era == Era::Modern {
+            self.send("subscriptions/listen", json!({"notifications": {"resourcesListChanged": true}}));
+        }
+        let deadline = std::time::Instant::now() + PATIENCE;
+        while self.names() != names {
+            assert!(std::time::Instant::now() < deadline, "{:?}", self.names());
+            self.notice("notifications/resources/list_changed", None);
+        }
     }
 
     /// Subscribes to a URI and to changes of the list.
@@ -177,15 +243,28 @@ impl Client {
     }
 
     fn end(mut self) -> i32 {
-        self.input = None;
-        self.process.wait().unwrap().code().unwrap()
+        let Link::Stdio { process, input } = &mut self.link else { unreachable!() };
+        *input = None;
+        process.wait().unwrap().code().unwrap()
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
+        if let Link::Stdio { process, .. } = &mut self.link {
+            _ = process.kill();
+            _ = process.wait();
+        }
+    }
+}
+
+/// Passes on the messages of lines, or of a stream of events.
+fn receive(output: impl std::io::Read, sender: &Sender<Value>) {
+    for line in BufReader::new(output).lines().map_while(Result::ok) {
+        let line = line.strip_prefix("data:").unwrap_or(&line).trim();
+        if line.starts_with('{') {
+            _ = sender.send(serde_json::from_str(line).unwrap());
+        }
     }
 }
 
@@ -193,16 +272,25 @@ impl Drop for Client {
 struct Endpoint {
     process: Child,
     address: String,
+    lines: Receiver<String>,
 }
 
 impl Endpoint {
     fn new(mut command: Command) -> Self {
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(process.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let mut stderr = BufReader::new(process.stderr.take().unwrap());
+        stderr.read_line(&mut line).unwrap();
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || stderr.lines().map_while(Result::ok).for_each(|line| _ = sender.send(line)));
         let address = line.split("http://").nth(1).and_then(|rest| rest.split("/mcp").next());
         let address = address.unwrap_or_else(|| panic!("no URL in {line:?}")).to_owned();
-        Self { process, address }
+        Self { process, address, lines }
+    }
+
+    /// Waits for the line of stderr after that with the URL.
+    fn hint(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).unwrap()
     }
 
     /// Posts a request with these headers beside the usual ones; gives the status and the rest.
@@ -472,7 +560,9 @@ fn what_a_walk_would_leave_out_is_refused_and_not_offered() {
     }
     symlink("src", sandbox.path("to-src")).unwrap();
     symlink(".env", sandbox.path("harmless")).unwrap();
-    symlink(".git/config", sandbox.path("settings")).unwrap();
+    sandbox.write(".git/HEAD", "ref\n");
+    symlink(".git/HEAD", sandbox.path("settings")).unwrap();
+    symlink("key", sandbox.path("to-key")).unwrap();
     let mut client = Client::new(&sandbox, Era::Modern);
     let because = [
         ("target/a", ".gitignore ignores it by the rule `target/`"),
@@ -483,6 +573,7 @@ fn what_a_walk_would_leave_out_is_refused_and_not_offered() {
         ("sub/.aws/credentials", "its name is that of a file that holds secrets"),
         ("harmless", "its name is that of a file that holds secrets"),
         ("key", "it is a private key"),
+        ("to-key", "it is a private key"),
         (".git/config", "what belongs to version control and to jp is closed"),
         (".jp/config.toml", "what belongs to version control and to jp is closed"),
         ("settings", "what belongs to version control and to jp is closed"),
@@ -496,7 +587,10 @@ fn what_a_walk_would_leave_out_is_refused_and_not_offered() {
     }
     assert_eq!(client.text(&uri(&sandbox, "kept.log")), "text\n");
     let offered = client.completed(&files(&sandbox), "path", "", json!({}));
-    assert_eq!(offered, [".gitignore", ".jpignore", "README.md", "kept.log", "key", "src/", "sub/"]);
+    assert_eq!(
+        offered,
+        [".gitignore", ".jpignore", "README.md", "kept.log", "key", "src/", "sub/", "to-key"]
+    );
     assert_eq!(client.completed(&files(&sandbox), "path", "src/", json!({})), ["src/.ignore", "src/main.rs"]);
     for closed in ["target/", "private/", ".git/", ".jp/", "to-src/"] {
         assert_eq!(client.completed(&files(&sandbox), "path", closed, json!({})), [""; 0], "{closed}");
@@ -578,6 +672,164 @@ fn newer_snapshot_of_what_is_attached_is_told_and_read() {
 }
 
 #[test]
+fn list_follows_the_directories_and_the_rules_and_a_read_does_at_once() {
+    let sandbox = workspace();
+    for file in ["docs/one.md", "docs/two.md", "docs/deep/three.md"] {
+        sandbox.write(file, "text\n");
+    }
+    sandbox.jp(&["attachment", "add", "docs"]).succeeded();
+    let mut client = Client::new(&sandbox, Era::Legacy);
+    fn names<'a>(docs: &[&'a str]) -> Vec<&'a str> {
+        [&["README.md"], docs, &["README.md (turn 1)"]].concat()
+    }
+    assert_eq!(client.names(), names(&["docs/deep/three.md", "docs/one.md", "docs/two.md"]));
+    sandbox.write("docs/deep/four.md", "text\n");
+    client.until(&names(&["docs/deep/four.md", "docs/deep/three.md", "docs/one.md", "docs/two.md"]));
+    fs::remove_file(sandbox.path("docs/one.md")).unwrap();
+    client.until(&names(&["docs/deep/four.md", "docs/deep/three.md", "docs/two.md"]));
+    assert_eq!(client.text(&uri(&sandbox, "docs/two.md")), "text\n");
+    sandbox.write(".gitignore", "two.md\n");
+    assert!(
+        client
+            .refused(&uri(&sandbox, "docs/two.md"))
+            .1
+            .contains(".gitignore ignores it by the rule `two.md`")
+    );
+    client.until(&names(&["docs/deep/four.md", "docs/deep/three.md"]));
+    sandbox.write(".gitignore", "\n");
+    client.until(&names(&["docs/deep/four.md", "docs/deep/three.md", "docs/two.md"]));
+    sandbox.write("docs/deep/.ignore", "three.md\n");
+    client.until(&names(&["docs/deep/.ignore", "docs/deep/four.md", "docs/two.md"]));
+}
+
+#[test]
+fn listed_directory_gives_no_private_key_and_nothing_that_secrets_refuses_through_a_link_neither() {
+    let sandbox = workspace();
+    sandbox.write("~/.config/jp/config.toml", "[conversation.attachment]\nsecrets = \"refuse\"\n");
+    sandbox.write("docs/plain.md", "text\n");
+    let mut client = Client::new(&sandbox, Era::Modern);
+    sandbox.jp(&["attachment", "add", "docs"]).succeeded();
+    sandbox.write("docs/key", "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n");
+    sandbox.write("docs/notes.md", format!("token: ghp_{}\n", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"));
+    sandbox.write("elsewhere/key", "-----BEGIN PRIVATE KEY-----\ny\n-----END PRIVATE KEY-----\n");
+    symlink("../elsewhere/key", sandbox.path("docs/link")).unwrap();
+    symlink("notes.md", sandbox.path("docs/link.md")).unwrap();
+    let (key, linked, notes) =
+        (uri(&sandbox, "docs/key"), uri(&sandbox, "elsewhere/key"), uri(&sandbox, "docs/notes.md"));
+    client.until(&[
+        "README.md",
+        "docs/key",
+        "elsewhere/key",
+        "docs/notes.md",
+        "docs/plain.md",
+        "README.md (turn 1)",
+    ]);
+    for uri in [&key, &linked, &self::uri(&sandbox, "docs/link")] {
+        assert!(client.refused(uri).1.contains("it is a private key"), "{uri}");
+    }
+    for uri in [&notes, &self::uri(&sandbox, "docs/link.md")] {
+        assert!(client.refused(uri).1.contains("conversation.attachment.secrets refuses it"), "{uri}");
+    }
+}
+
+#[test]
+fn snapshot_takes_no_uri_of_ours_whatever_its_server_called_it() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a/b", "the file\n");
+    sandbox.jp(&["q", "--new", "-a", "cmd:echo false", "first"]).succeeded();
+    let id = id(&sandbox);
+    let events = sandbox.conversation().join("events.json");
+    let before = fs::read_to_string(&events).unwrap();
+    let listed = Client::new(&sandbox, Era::Legacy).list()[0]["uri"].as_str().unwrap().to_owned();
+    let written = format!("\"uri\":\"{listed}\"");
+    assert!(before.contains(&written), "{before}");
+    let conversation = format!("jp://conversation/{id}");
+    for hostile in [
+        conversation.clone(),
+        conversation.replace("jp:", "JP:"),
+        uri(&sandbox, "a/b"),
+        uri(&sandbox, "a%2Fb"),
+        uri(&sandbox, "a%2fb").replace("file:", "FILE:"),
+    ] {
+        fs::write(&events, before.replace(&written, &format!("\"uri\":\"{hostile}\""))).unwrap();
+        let mut client = Client::new(&sandbox, Era::Legacy);
+        let uris: Vec<_> = client.list().iter().map(|one| one["uri"].as_str().unwrap().to_owned()).collect();
+        assert!(uris.len() == 1 && uris[0].starts_with("jp://blob/"), "{hostile}: {uris:?}");
+        assert_eq!(client.text(&uris[0]), "false\n");
+        assert!(client.text(&conversation).starts_with("## Turn 1"), "{hostile}");
+        assert_eq!(client.text(&uri(&sandbox, "a%2Fb")), "the file\n", "{hostile}");
+    }
+}
+
+#[test]
+fn what_is_not_listed_is_told_to_the_person() {
+    let sandbox = workspace();
+    sandbox.write("docs/small.md", "text\n");
+    sandbox.jp(&["attachment", "add", "docs", ".jp/config.toml"]).succeeded();
+    sandbox.write("docs/large.md", "x".repeat(200));
+    sandbox.write("~/.config/jp/config.toml", "[conversation.attachment]\nmax_bytes = 100\n");
+    let mut client = Client::new(&sandbox, Era::Modern);
+    assert_eq!(
+        client.names(),
+        ["README.md", "docs/small.md", "README.md (turn 1)"],
+        "nothing of .jp, nothing large"
+    );
+    let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
+    assert!(told.contains("not all that is attached is in the list") && told.contains("large.md"), "{told}");
+    sandbox.write("~/.config/jp/config.toml", "[conversation.attachment]\nmax_files = 1\n");
+    let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
+    assert!(told.contains("not all that is attached is in the list"), "{told}");
+}
+
+#[test]
+fn completion_says_that_there_is_more_than_it_has() {
+    let sandbox = workspace();
+    (0..150).for_each(|number| _ = sandbox.write(&format!("many/{number}"), "x"));
+    let mut client = Client::new(&sandbox, Era::Modern);
+    let completion = client.completion(&files(&sandbox), "path", "many/", json!({}));
+    assert_eq!((&completion["total"], &completion["hasMore"]), (&json!(150), &json!(true)));
+    assert_eq!(completion["values"].as_array().unwrap().len(), 100);
+}
+
+#[test]
+fn file_that_comes_to_be_is_told_to_who_subscribed_to_it() {
+    let sandbox = workspace();
+    let mut client = Client::new(&sandbox, Era::Legacy);
+    let new = uri(&sandbox, "src/new.rs");
+    client.subscribe(&new);
+    sandbox.write("src/new.rs", "new\n");
+    client.notice("notifications/resources/updated", Some(&new));
+    assert_eq!(client.text(&new), "new\n");
+}
+
+#[test]
+fn clients_over_http_list_read_are_refused_and_are_told_side_by_side() {
+    for era in ERAS {
+        let sandbox = workspace();
+        sandbox.write(".gitignore", "target\n");
+        sandbox.write("target/a", "a\n");
+        let endpoint = Endpoint::new(sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]));
+        let mut clients = [Client::over_http(&endpoint, era), Client::over_http(&endpoint, era)];
+        let (main, readme) = (uri(&sandbox, "src/main.rs"), uri(&sandbox, "README.md"));
+        for client in &mut clients {
+            assert_eq!(client.names(), ["README.md", "README.md (turn 1)"], "{era:?}");
+            assert_eq!(client.text(&readme), "# Read me\n");
+            assert_eq!(client.text(&main), "fn main() {}\n");
+            assert!(client.text(&format!("jp://conversation/{}", id(&sandbox))).starts_with("## Turn 1"));
+            for closed in ["target/a", ".jp/config.toml", ".env", "../x"] {
+                assert_eq!(client.refused(&uri(&sandbox, closed)).0, -32602, "{era:?} {closed}");
+            }
+            client.subscribe(&main);
+        }
+        sandbox.write("src/main.rs", "fn main() { changed() }\n");
+        for client in &mut clients {
+            client.notice("notifications/resources/updated", Some(&main));
+        }
+    }
+}
+
+#[test]
 fn list_is_that_of_the_conversation_that_becomes_the_current_one() {
     let sandbox = workspace();
     let first = id(&sandbox);
@@ -614,10 +866,17 @@ fn local_conversation_is_offered_only_where_it_is_named() {
     assert!(warned.contains(&format!("`jp mcp serve --id {id}` offers it all the same")), "{warned}");
 }
 
-/// Every file and directory of jp's in the workspace, with its time and its size.
+/// Every file and directory of jp's in the workspace and of the person's, with its time and its size.
 fn tree(sandbox: &Sandbox) -> BTreeMap<PathBuf, (SystemTime, u64)> {
     let mut tree = BTreeMap::new();
     let mut pending = vec![sandbox.path(".jp")];
+    pending.extend(
+        [".local", ".cache", ".config"]
+            .map(|own| sandbox.home.join(own))
+            .into_iter()
+            .filter(|own| own.exists()),
+    );
+    assert!(pending.len() > 1, "the person's data is somewhere else");
     while let Some(path) = pending.pop() {
         let found = fs::symlink_metadata(&path).unwrap();
         if found.is_dir() {
@@ -642,6 +901,9 @@ fn nothing_is_written_and_no_lock_is_held() {
     client.text(&uri(&sandbox, "src/main.rs"));
     client.completed("jp://conversation/{id}", "id", "", json!({}));
     assert_eq!(tree(&sandbox), before);
+    for _ in 0..200 {
+        client.send("resources/read", json!({"uri": format!("jp://conversation/{id}")}));
+    }
     sandbox.jp(&["attachment", "add", "src/main.rs"]).succeeded();
     assert_eq!(client.end(), 0);
 }
@@ -651,9 +913,13 @@ fn http_serves_this_machine_and_wants_the_token() {
     let sandbox = workspace();
     let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
     let open = Endpoint::new(command);
+    assert!(open.hint().contains("hint: every user of this machine can read it"));
     assert_eq!(open.post("").0, 200);
     assert_eq!(open.post("Host: elsewhere.example\r\n").0, 403);
     assert_eq!(open.post("Origin: http://elsewhere.example\r\n").0, 403);
+    let own = ["--allow-host", "localhost:8080", "--allow-host", "[::1]"];
+    command = sandbox.command(&[&["mcp", "serve", "--http", "127.0.0.1:0"], &own[..]].concat());
+    assert_eq!(Endpoint::new(command).post("").0, 200, "names of this machine need no token");
     command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0", "--allow-host", "box.example"]);
     command.env("JP_MCP_TOKEN", "a-secret");
     let guarded = Endpoint::new(command);
@@ -671,8 +937,9 @@ fn ctrl_c_and_the_end_of_stdin_end_it_quietly() {
     kill_process(Pid::from_child(&http.process), Signal::INT).unwrap();
     assert_eq!(http.process.wait().unwrap().code(), Some(0));
     let mut client = Client::new(&sandbox, Era::Legacy);
-    kill_process(Pid::from_child(&client.process), Signal::INT).unwrap();
-    assert_eq!(client.process.wait().unwrap().code(), Some(0));
+    let Link::Stdio { process, .. } = &mut client.link else { unreachable!() };
+    kill_process(Pid::from_child(process), Signal::INT).unwrap();
+    assert_eq!(process.wait().unwrap().code(), Some(0));
     let run = sandbox.jp(&["mcp", "serve"]).succeeded();
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
 }
@@ -697,6 +964,16 @@ fn what_can_not_be_served_says_why() {
     sandbox
         .jp(&["mcp", "serve", "--http", "0.0.0.0:0"])
         .failed(2, &["can be reached from other machines", "hint: set JP_MCP_TOKEN"]);
+    let proxied = ["mcp", "serve", "--http", "127.0.0.1:0", "--allow-host", "box.example:8080"];
+    sandbox.jp(&proxied).failed(
+        2,
+        &["with --allow-host box.example:8080 other machines can reach this", "hint: set JP_MCP_TOKEN"],
+    );
+    sandbox.jp(&["mcp", "serve", "--http", "localhost"]).failed(2, &["write an address and a port"]);
+    for host in ["", "http://box/"] {
+        let arguments = ["mcp", "serve", "--http", "127.0.0.1:0", "--allow-host", host];
+        sandbox.jp(&arguments).failed(2, &["write a name as clients do"]);
+    }
     sandbox.jp(&["mcp", "serve", "--id", "17"]).failed(1, &["there is no conversation 17", "hint: "]);
     sandbox.jp(&["mcp", "serve", "--id", "x"]).failed(2, &["a conversation id is a number"]);
     let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);

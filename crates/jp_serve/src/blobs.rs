@@ -1,6 +1,6 @@
 //! Content that conversations keep, by its checksum.
 
-use std::{fs, sync::Arc};
+use std::sync::Arc;
 
 use jp_attachment::classify;
 use jp_conversation::delivered::deliveries;
@@ -41,16 +41,32 @@ pub(crate) fn read_payload(store: &Store, payload: &Payload<ResourceContent>) ->
     Ok(content_of(content))
 }
 
+/// Reads what a conversation keeps; a store is asked first whether it has that at all.
 fn read(conversations: &Conversations, checksum: Checksum, max_bytes: u64) -> Result<Content, ReadError> {
-    let store = conversations.shared();
-    let named = conversations.list().iter().take(MAX_SEARCHED).find_map(|found| snapshot(found, checksum));
-    match named {
-        Some(snapshot) => {
-            let content = read_payload(store, &snapshot.content)?;
-            Ok(Content { mime_type: snapshot.mime_type, ..content })
-        }
+    // Of what the person keeps for themself, only that of the conversation that they named.
+    let local = conversations.named_local().filter(|found| keeps(found, checksum));
+    let store = local.as_ref().map_or(conversations.shared(), |found| &found.store);
+    let path = store.blobs().path(&checksum);
+    if !path.exists() {
+        return Err(failure(checksum, &BlobError::Missing { checksum, path }));
+    }
+    let searched = match &local {
+        Some(found) => vec![found.clone()],
+        None => conversations.list_shared(),
+    };
+    match searched.iter().take(MAX_SEARCHED).find_map(|found| snapshot(found, checksum)) {
+        Some(snapshot) => read_snapshot(store, snapshot, max_bytes),
         None => read_unnamed(store, checksum, max_bytes),
     }
+}
+
+fn read_snapshot(store: &Store, snapshot: Snapshot, max_bytes: u64) -> Result<Content, ReadError> {
+    let BlobRef { checksum, size, .. } = snapshot.blob_ref();
+    if size > max_bytes {
+        return Err(too_large(checksum, size, max_bytes));
+    }
+    let content = read_payload(store, &snapshot.content)?;
+    Ok(Content { mime_type: snapshot.mime_type, ..content })
 }
 
 /// Reads content of which nothing but the checksum is known.
@@ -72,13 +88,18 @@ pub(crate) fn content_of(content: ResourceContent) -> Content {
 
 /// Finds a snapshot with this content; parses only a conversation that names it.
 fn snapshot(found: &Found, checksum: Checksum) -> Option<Snapshot> {
-    let events = fs::read_to_string(found.events()).ok()?;
-    if !events.contains(&checksum.to_string()) {
+    if !keeps(found, checksum) {
         return None;
     }
     let stream = found.read().ok()?.stream;
     let of_content = |snapshot: &&Snapshot| matches!(&snapshot.content, Payload::Stored(blob) if blob.checksum == checksum);
     deliveries(&stream).iter().find_map(|(_, snapshots, _)| snapshots.iter().find(of_content).cloned())
+}
+
+/// Returns whether a conversation names this content.
+fn keeps(found: &Found, checksum: Checksum) -> bool {
+    let blobs = found.store.blobs_of(&found.located);
+    blobs.is_ok_and(|blobs| blobs.iter().any(|blob| blob.checksum == checksum))
 }
 
 /// Says what is wrong without saying where the file is.
@@ -87,12 +108,16 @@ fn failure(checksum: Checksum, error: &BlobError) -> ReadError {
         BlobError::Missing { .. } => {
             refusal(format!("the workspace keeps no snapshot with the checksum {checksum}"), LISTED)
         }
-        BlobError::TooLarge { size, cap, .. } => refusal(
-            format!("the snapshot {checksum} has {size} bytes, and no more than {cap} are given"),
-            "read a smaller one",
-        ),
+        BlobError::TooLarge { size, cap, .. } => too_large(checksum, *size, *cap),
         _ => ReadError::failed(format!(
             "the snapshot {checksum} is damaged or can't be opened; `jp storage check` tells a person what is wrong with it"
         )),
     }
+}
+
+fn too_large(checksum: Checksum, size: u64, cap: u64) -> ReadError {
+    refusal(
+        format!("the snapshot {checksum} has {size} bytes, and no more than {cap} are given"),
+        "read a smaller one",
+    )
 }

@@ -1,13 +1,13 @@
 //! The workspace's conversations, and their turns.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use jp_conversation::{Stream, Turn, transcript};
 use jp_resource::BlobRef;
 use jp_storage::{Conversation, ConversationId, Located, Store, Workspace};
 use mcp_resources::{Parameters, Partial, ReadError, ResourceTemplate};
 
-use crate::{Chosen, files::refusal};
+use crate::{Chosen, files::refusal, stamps::Stamps};
 
 /// What to do where there is no such conversation.
 const IDS: &str = "completion of jp://conversation/{id} offers the ids there are, the newest first";
@@ -26,6 +26,15 @@ pub(crate) struct Conversations {
 pub(crate) struct Found {
     pub(crate) store: Store,
     pub(crate) located: Located,
+}
+
+/// Which conversation's attachments are listed.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub(crate) found: Option<Found>,
+    wanted: Option<ConversationId>,
+    /// Of the directories that it is in.
+    stamps: Stamps,
 }
 
 /// Makes the templates of conversations and turns.
@@ -64,17 +73,23 @@ impl Conversations {
     }
 
     /// Returns the conversation whose attachments are listed, if there is one; `before` is what it was the last time,
-    /// which spares looking for it.
-    pub(crate) fn chosen(&self, before: Option<&Found>) -> Option<Found> {
+    /// which spares looking for it while none came and none went.
+    pub(crate) fn choice(&self, before: Option<Choice>) -> Choice {
         let wanted = match &self.chosen {
             Chosen::Named(id) => Some(*id),
             Chosen::Current(sessions) => sessions.current(),
         };
-        let is_same =
-            |before: &&Found| Some(before.located.id) == wanted && before.located.directory.is_dir();
+        let is_same = |before: &Choice| before.wanted == wanted && before.stamps.are_current();
         if let Some(same) = before.filter(is_same) {
-            return Some(same.clone());
+            return same;
         }
+        let begun = SystemTime::now();
+        let found = self.choose(wanted);
+        let directories = [&self.shared, &self.local].map(Store::conversations);
+        Choice { wanted, found, stamps: Stamps::after_looking(directories, begun) }
+    }
+
+    fn choose(&self, wanted: Option<ConversationId>) -> Option<Found> {
         let Some(id) = wanted else { return self.newest() };
         match (self.find(id), &self.chosen) {
             (Some(found), _) => Some(found),
@@ -85,10 +100,15 @@ impl Conversations {
         }
     }
 
-    /// Returns all that may be read, the newest first.
-    pub(crate) fn list(&self) -> Vec<Found> {
+    /// Returns those of the workspace, the newest first.
+    pub(crate) fn list_shared(&self) -> Vec<Found> {
         let located = self.shared.list().unwrap_or_default();
-        let mut found: Vec<_> = located.into_iter().map(|located| self.in_shared(located)).collect();
+        located.into_iter().map(|located| self.in_shared(located)).collect()
+    }
+
+    /// Returns all that may be read, the newest first.
+    fn list(&self) -> Vec<Found> {
+        let mut found = self.list_shared();
         found.extend(self.named_local());
         found.sort_by_key(|found| std::cmp::Reverse(found.located.id));
         found
@@ -108,7 +128,7 @@ impl Conversations {
     }
 
     /// Returns the person's own conversation that they named.
-    fn named_local(&self) -> Option<Found> {
+    pub(crate) fn named_local(&self) -> Option<Found> {
         let Chosen::Named(id) = &self.chosen else { return None };
         let located = self.local.find(*id).ok().flatten()?;
         Some(Found { store: self.local.clone(), located })
@@ -132,7 +152,7 @@ impl Conversations {
     }
 
     fn source(&self, parameters: &Parameters) -> Option<PathBuf> {
-        Some(self.find(parameters.parse("id").ok()?)?.events())
+        Some(self.find(parameters.parse("id").ok()?)?.located.events())
     }
 
     fn named(&self, parameters: &Parameters) -> Result<Found, ReadError> {
@@ -163,11 +183,6 @@ impl Conversations {
 }
 
 impl Found {
-    /// Returns the file that the conversation's events are in.
-    pub(crate) fn events(&self) -> PathBuf {
-        self.located.directory.join("events.json")
-    }
-
     pub(crate) fn read(&self) -> Result<Conversation, ReadError> {
         self.store.read(&self.located).map_err(|_| self.unreadable())
     }

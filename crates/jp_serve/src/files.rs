@@ -1,46 +1,66 @@
 //! The workspace's files, as a walk would attach them.
+//!
+//! A path is checked by the walk itself ([`Walked`]), and what is then read is what it found: the canonical path, opened
+//! from the root on, through no link.
 
 use std::{
-    ffi::OsStr,
-    fs, io,
+    fs::File,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use jp_attachment::{
-    IgnoreRule, IgnoreRules, Place, Secrets, classify, find_secret, has_secret_name, is_never_entered,
-    is_private_key,
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
+use cap_std::{
+    ambient_authority,
+    fs::{Dir, OpenOptions},
 };
-use jp_resource::uri::{PathStyle, file_path, file_uri};
-use mcp_resources::{Content, Parameters, Partial, PathError, PathParam, ReadError, ResourceTemplate, Root};
+use jp_attachment::{
+    Declared, IgnoreRule, LeftOut, Place, Secrets, Source, Walked, classify, find_secret, has_secret_name,
+    is_never_entered, is_private_key,
+};
+use jp_resource::uri::{PathStyle, canonical_file_uri, file_path, file_uri, percent_decode};
+use mcp_resources::{Content, Parameters, Partial, PathParam, ReadError, ResourceTemplate, Root};
 
 use crate::{OpenError, blobs::content_of};
 
-/// How many names are offered for a path; clients get no more of them.
-const MAX_OFFERED: usize = 100;
+/// How many names are offered for a path: more than a client gets at once, so that it is told that there are more.
+const MAX_OFFERED: usize = 1000;
 
 /// What to do about a path that means nothing.
 const SAY_A_PATH: &str = "give a path from the workspace's root, such as src/main.rs";
+
+/// What to do where there is no such file.
+const OFFERS: &str = "completion of the template offers what there is";
 
 /// The files below the workspace's root.
 #[derive(Debug)]
 pub(crate) struct Files {
     root: Root,
+    directory: Dir,
     place: Place,
     /// Ends in a slash.
     root_uri: String,
+    max_bytes: u64,
     secrets: Secrets,
+    /// What a walk from the root gives.
+    whole: Walked,
 }
 
-/// How a file came to be asked for, which decides what may be given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// By whoever knows its path: it is given if a walk from the root would.
-    ByPath,
-    /// From the list, where a walk put it.
-    FromWalk,
-    /// From the list, where the person attached this very file.
+/// How a file came to be in the list, which decides what may be given.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Listed {
+    /// A walk found it at this path.
+    Walked { walked: Arc<Walked>, found_at: PathBuf },
+    /// The person attached this very file.
     Outright,
+}
+
+/// Whether the person attached a file itself, which lets them have its secrets read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IsOutright {
+    Yes,
+    No,
 }
 
 /// Makes the template of all files.
@@ -48,7 +68,7 @@ pub(crate) fn template(files: &Arc<Files>) -> ResourceTemplate {
     let (reading, completing, watched) = (Arc::clone(files), Arc::clone(files), Arc::clone(files));
     let read = move |parameters: Parameters| {
         let path = parameters.path("path").map_err(|error| refusal(error, SAY_A_PATH))?;
-        reading.read(&path, Asked::ByPath)
+        reading.read(&path)
     };
     ResourceTemplate::new(format!("{}{{+path}}", files.root_uri), "File", read)
         .title("A file of the workspace")
@@ -56,17 +76,29 @@ pub(crate) fn template(files: &Arc<Files>) -> ResourceTemplate {
             "The path is relative to the workspace's root. What the workspace ignores is not offered.",
         )
         .complete("path", move |partial: Partial| completing.offered(&partial.value))
-        .source(move |parameters| watched.checked(&parameters.path("path").ok()?, Asked::ByPath).ok())
+        .source(move |parameters| watched.source(&parameters.path("path").ok()?))
 }
 
 impl Files {
     pub(crate) fn open(place: Place, max_bytes: u64, secrets: Secrets) -> Result<Self, OpenError> {
         let path = place.root.clone();
-        let root = Root::open(&path).map_err(|source| OpenError::Root { path: path.clone(), source })?;
+        let failed = |source| OpenError::Root { path: path.clone(), source };
+        let root = Root::open(&path).map_err(failed)?;
+        let directory = Dir::open_ambient_dir(&path, ambient_authority()).map_err(failed)?;
         let uri = path.to_str().and_then(|path| file_uri(path, PathStyle::native()).ok());
         let uri = uri.ok_or(OpenError::Uri { path })?;
         let root_uri = format!("{}/", uri.trim_end_matches('/'));
-        Ok(Self { root: root.with_limit(max_bytes), place, root_uri, secrets })
+        let whole = Walked::new(
+            Declared {
+                input: ".".to_owned(),
+                declaration: None,
+                source: Source::Path(place.root.clone()),
+                is_trusted: false,
+                link_out: None,
+            },
+            &[],
+        );
+        Ok(Self { root, directory, place, root_uri, max_bytes, secrets, whole })
     }
 
     /// Returns the URI of the root, which ends in a slash.
@@ -78,23 +110,65 @@ impl Files {
         &self.place
     }
 
-    /// Returns the path that the URI of one of the workspace's files stands for.
+    /// Returns the path that the URI of one of the workspace's files stands for, if it is one that may be given.
     pub(crate) fn path_of(&self, uri: &str) -> Option<PathParam> {
         let path = file_path(uri, PathStyle::native()).ok()?;
         let relative = Path::new(&path).strip_prefix(&self.place.root).ok()?;
-        PathParam::new(relative.to_str()?).ok()
+        PathParam::new(relative.to_str()?).ok().filter(|_| !has_closed(relative))
+    }
+
+    /// Returns whether a URI is one of those that this server gives a meaning, or could be taken for one.
+    pub(crate) fn is_own(&self, uri: &str) -> bool {
+        let (scheme, rest) = uri.split_once(':').unwrap_or(("", uri));
+        match scheme.to_ascii_lowercase().as_str() {
+            "jp" => true,
+            "file" => {
+                let canonical = canonical_file_uri(uri, PathStyle::native()).unwrap_or_default();
+                let forms = [format!("file:{rest}"), canonical];
+                let root = percent_decode(self.root_uri.trim_end_matches('/')).unwrap_or_default();
+                let is_below =
+                    |form: &String| percent_decode(form).map_or(true, |form| form.starts_with(&root));
+                forms.iter().any(is_below)
+            }
+            _ => false,
+        }
     }
 
     /// Returns where a file is, below the root.
     pub(crate) fn absolute(&self, path: &PathParam) -> PathBuf {
-        self.root.path().join(path)
+        self.place.root.join(path)
     }
 
-    /// Reads a file that may be given.
-    pub(crate) fn read(&self, path: &PathParam, asked: Asked) -> Result<Content, ReadError> {
-        self.checked(path, asked)?;
-        let bytes = self.root.read(path).map_err(|error| unreadable(path, error))?;
-        if asked != Asked::Outright && is_private_key(&bytes) {
+    /// Reads a file of which the path alone is known: it is given if a walk from the root would.
+    pub(crate) fn read(&self, path: &PathParam) -> Result<Content, ReadError> {
+        Self::check_open(path, Path::new(path.as_str()))?;
+        let found = self.whole.find(&self.absolute(path), &self.place);
+        let real = found.map_err(|why| Self::left_out(path, why))?;
+        self.content(path, &real, IsOutright::No)
+    }
+
+    /// Reads a file of the list: one that a walk found is given if the same walk still does.
+    pub(crate) fn read_listed(&self, path: &PathParam, listed: &Listed) -> Result<Content, ReadError> {
+        let absolute = self.absolute(path);
+        let Listed::Walked { walked, found_at } = listed else {
+            return self.content(path, &absolute, IsOutright::Yes);
+        };
+        let real = walked.find(found_at, &self.place).map_err(|why| Self::left_out(path, why))?;
+        match real == absolute {
+            true => self.content(path, &real, IsOutright::No),
+            false => Err(refusal(format!("the link that gave {path} leads elsewhere now"), "list again")),
+        }
+    }
+
+    /// Gives what the file at a canonical path holds.
+    fn content(&self, path: &PathParam, real: &Path, outright: IsOutright) -> Result<Content, ReadError> {
+        let Ok(relative) = real.strip_prefix(&self.place.root) else {
+            return Err(Self::left_out(path, LeftOut::LeadsOut));
+        };
+        Self::check_open(path, relative)?;
+        let file = self.opened(relative).map_err(|error| unreadable(path, &error))?;
+        let bytes = self.bytes(path, file)?;
+        if outright == IsOutright::No && is_private_key(&bytes) {
             return Err(secret(path, "it is a private key"));
         }
         let (content, mime_type) = classify(bytes, path.as_str());
@@ -103,116 +177,100 @@ impl Files {
                 "line {} holds what looks like {}, and conversation.attachment.secrets refuses it",
                 found.line, found.kind
             );
-            return Err(refusal(format!("{path} is not offered: {why}"), "read another file"));
+            return Err(refused(path, &why));
         }
         Ok(content_of(content).mime_type(mime_type))
     }
 
-    /// Returns where a file is that may be given as far as its path tells.
-    fn checked(&self, path: &PathParam, asked: Asked) -> Result<PathBuf, ReadError> {
+    /// Opens a file through no link at all: what was checked is what is read.
+    fn opened(&self, relative: &Path) -> io::Result<File> {
+        let mut directory = self.directory.try_clone()?;
+        for name in relative.parent().into_iter().flatten() {
+            directory = directory.open_dir_nofollow(name)?;
+        }
+        let mut options = OpenOptions::new();
+        // Opening a pipe would wait for its writer.
+        options.read(true).nonblock(true).follow(FollowSymlinks::No);
+        let name = relative.file_name().ok_or(io::ErrorKind::NotFound)?;
+        Ok(directory.open_with(name, &options)?.into_std())
+    }
+
+    fn bytes(&self, path: &PathParam, file: File) -> Result<Vec<u8>, ReadError> {
+        let is_file = file.metadata().is_ok_and(|found| found.is_file());
+        if !is_file {
+            return Err(Self::left_out(path, LeftOut::NotAFile));
+        }
+        let (mut bytes, limit) = (Vec::new(), self.max_bytes);
+        let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|error| unreadable(path, &error))?;
+        match bytes.len() as u64 > limit {
+            true => Err(refusal(
+                format!(
+                    "{path} has more than the {limit} bytes that conversation.attachment.max_bytes allows"
+                ),
+                "read a smaller file",
+            )),
+            false => Ok(bytes),
+        }
+    }
+
+    fn check_open(path: &PathParam, relative: &Path) -> Result<(), ReadError> {
+        match has_closed(relative) {
+            true => Err(Self::left_out(path, LeftOut::NeverEntered)),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns what to watch for whoever subscribes to a file, one that is not there yet too.
+    fn source(&self, path: &PathParam) -> Option<PathBuf> {
         let named = Path::new(path.as_str());
-        let real = self.root.join(path).map_err(|error| unreadable(path, error))?;
-        if has_closed(named) || real.strip_prefix(self.root.path()).is_ok_and(has_closed) {
-            let why = "what belongs to version control and to jp is closed";
-            return Err(refusal(format!("{path} is not offered: {why}"), "read another file"));
+        if has_closed(named) || has_secret_name(named) {
+            return None;
         }
-        if asked == Asked::ByPath {
-            self.check_walked(path)?;
-        }
-        if asked != Asked::Outright && (has_secret_name(named) || has_secret_name(&real)) {
-            return Err(secret(path, "its name is that of a file that holds secrets"));
-        }
-        Ok(real)
-    }
-
-    /// Refuses what no walk from the root finds: what is ignored, and what is behind a link to a directory.
-    fn check_walked(&self, path: &PathParam) -> Result<(), ReadError> {
-        let (directory, name) = split(path.as_str());
-        let refused = |why: String| refusal(format!("{path} is not offered: {why}"), "read another file");
-        let directory = match self.directory(directory) {
-            Ok(directory) => directory,
-            Err(Closed::Elsewhere) => {
-                return Err(refused("a directory on its path is a link, or has another name".to_owned()));
+        match self.whole.find(&self.absolute(path), &self.place) {
+            Ok(real) => {
+                real.strip_prefix(&self.place.root).is_ok_and(|real| !has_closed(real)).then_some(real)
             }
-            Err(Closed::Ignored(rule)) => return Err(refused(self.because_of(&rule))),
-        };
-        let rules = self.rules(&directory);
-        match rules.ignoring(&directory.join(name), false) {
-            Some(rule) => Err(refused(self.because_of(&rule))),
-            None => Ok(()),
+            Err(LeftOut::Missing) => self.root.source(path),
+            Err(_) => None,
         }
     }
 
-    /// Finds a directory that a walk from the root enters; the root itself is the empty path.
-    fn directory(&self, path: &str) -> Result<PathBuf, Closed> {
-        let named = self.root.path().join(path);
-        if path.is_empty() {
-            return Ok(self.root.path().to_owned());
-        }
-        let real = PathParam::new(path).ok().and_then(|path| self.root.join(&path).ok());
-        if has_closed(Path::new(path)) || real.as_ref() != Some(&named) {
-            return Err(Closed::Elsewhere);
-        }
-        match IgnoreRules::above(&named, &self.place) {
-            (_, Some(rule)) => Err(Closed::Ignored(rule)),
-            (_, None) => Ok(named),
-        }
-    }
-
-    /// Reads the rules for the entries of a directory.
-    fn rules(&self, directory: &Path) -> IgnoreRules<'_> {
-        let (mut rules, _) = IgnoreRules::above(directory, &self.place);
-        rules.enter(directory, [".jpignore", ".ignore", ".gitignore", ".git"].map(OsStr::new).into_iter());
-        rules
-    }
-
-    fn because_of(&self, rule: &IgnoreRule) -> String {
-        // Rules may stand above the root; where that is, is nobody's business.
-        let file = match rule.file.is_absolute() {
-            true => rule.file.file_name().map(Path::new).unwrap_or(&rule.file),
-            false => &rule.file,
-        };
-        format!("{} ignores it by the rule `{}`", file.display(), rule.pattern.escape_debug())
-    }
-
-    /// Returns what a path may go on with, one name further; directories end in a slash.
+    /// Returns what a path may go on with, one name further; directories end in a slash. A `%` is `%25`: `{+path}` keeps
+    /// what looks encoded as it is (RFC 6570 §3.2.3).
     fn offered(&self, begun: &str) -> Vec<String> {
-        let (directory, begun) = split(begun);
-        let Ok(absolute) = self.directory(directory) else { return Vec::new() };
-        let rules = self.rules(&absolute);
+        let begun = begun.replace("%25", "%");
+        let (directory, begun) = begun.rsplit_once('/').unwrap_or(("", &begun));
+        let absolute = match (directory, PathParam::new(directory)) {
+            ("", _) => self.place.root.clone(),
+            (_, Ok(directory)) => self.absolute(&directory),
+            (_, Err(_)) => return Vec::new(),
+        };
         let before = if directory.is_empty() { String::new() } else { format!("{directory}/") };
         let mut offered = Vec::new();
-        for name in names(&absolute).unwrap_or_default().iter().filter(|name| name.starts_with(begun)) {
-            let path = absolute.join(name);
-            let Ok(kind) = fs::symlink_metadata(&path).map(|found| found.file_type()) else { continue };
-            let is_directory = kind.is_dir();
-            if has_closed(Path::new(name)) || rules.ignoring(&path, is_directory).is_some() {
-                continue;
-            }
-            let relative = format!("{before}{name}");
-            match is_directory {
-                true => offered.push(format!("{relative}/")),
-                false => offered.extend(self.is_offered(&path, &relative).then_some(relative)),
-            }
-            if offered.len() == MAX_OFFERED {
-                break;
+        for entry in self.whole.names(&absolute, &self.place) {
+            let is_open = entry.path.strip_prefix(&self.place.root).is_ok_and(|path| !has_closed(path));
+            if is_open && entry.name.starts_with(begun) && offered.len() < MAX_OFFERED {
+                let slash = if entry.is_directory { "/" } else { "" };
+                offered.push(format!("{before}{}{slash}", entry.name).replace('%', "%25"));
             }
         }
         offered
     }
 
-    fn is_offered(&self, absolute: &Path, relative: &str) -> bool {
-        let is_file = fs::metadata(absolute).is_ok_and(|found| found.is_file());
-        let path = PathParam::new(relative);
-        is_file && path.is_ok_and(|path| self.checked(&path, Asked::FromWalk).is_ok())
+    /// Says why a walk does not give a file, and what to do instead.
+    fn left_out(path: &PathParam, why: LeftOut) -> ReadError {
+        match why {
+            LeftOut::Missing => refusal(format!("the workspace has no file {path}"), OFFERS),
+            LeftOut::NotAFile => refusal(format!("{path} is no file"), OFFERS),
+            LeftOut::NeverEntered => refused(path, "what belongs to version control and to jp is closed"),
+            LeftOut::DirectoryLink => refused(path, "a directory on its path is a link"),
+            LeftOut::LeadsOut => refused(path, "a link leads out of the workspace"),
+            LeftOut::Ignored(rule) => refused(path, &because_of(&rule)),
+            LeftOut::Secret => secret(path, "its name is that of a file that holds secrets"),
+            LeftOut::NotSelected => refused(path, "it is excluded from what is attached"),
+        }
     }
-}
-
-/// Why no walk enters a directory.
-enum Closed {
-    /// It is another one than its path says, or is never entered.
-    Elsewhere,
-    Ignored(IgnoreRule),
 }
 
 /// Returns whether a name on a path is one that no walk enters, in capital letters too: case may not tell files apart.
@@ -220,17 +278,17 @@ fn has_closed(path: &Path) -> bool {
     path.iter().any(|name| is_never_entered(&name.to_ascii_lowercase()))
 }
 
-/// Splits a path into its directory, which may be empty, and the name in it.
-fn split(path: &str) -> (&str, &str) {
-    path.rsplit_once('/').unwrap_or(("", path))
+fn because_of(rule: &IgnoreRule) -> String {
+    // Rules may stand above the root; where that is, is nobody's business.
+    let file = match rule.file.is_absolute() {
+        true => rule.file.file_name().map(Path::new).unwrap_or(&rule.file),
+        false => &rule.file,
+    };
+    format!("{} ignores it by the rule `{}`", file.display(), rule.pattern.escape_debug())
 }
 
-fn names(directory: &Path) -> io::Result<Vec<String>> {
-    let entries = fs::read_dir(directory)?.collect::<io::Result<Vec<_>>>()?;
-    let mut names: Vec<_> =
-        entries.into_iter().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort_unstable();
-    Ok(names)
+fn refused(path: &PathParam, why: &str) -> ReadError {
+    refusal(format!("{path} is not offered: {why}"), "read another file")
 }
 
 fn secret(path: &PathParam, why: &str) -> ReadError {
@@ -245,50 +303,14 @@ pub(crate) fn refusal(what: impl std::fmt::Display, instead: &str) -> ReadError 
     ReadError::bad_parameters(format!("{what}; {instead}"))
 }
 
-fn unreadable(path: &PathParam, error: PathError) -> ReadError {
-    let offers = "completion of the template offers what there is";
-    match error {
-        PathError::Io(error) => match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                refusal(format!("the workspace has no file {path}"), offers)
-            }
-            kind => refusal(format!("{path} can't be read: {kind}"), "read another file"),
-        },
-        PathError::Escape => {
-            refusal(format!("{path} is not offered: a link leads out of the workspace"), "read another file")
+fn unreadable(path: &PathParam, error: &io::Error) -> ReadError {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            refusal(format!("the workspace has no file {path}"), OFFERS)
         }
-        PathError::NotAFile => refusal(format!("{path} is no file"), offers),
-        PathError::TooLarge { limit } => refusal(
-            format!("{path} has more than the {limit} bytes that conversation.attachment.max_bytes allows"),
-            "read a smaller file",
-        ),
-        error => refusal(format!("{path} can't be read: {error}"), SAY_A_PATH),
+        kind => refusal(format!("{path} can't be read: {kind}"), "read another file"),
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use jp_attachment::canonical_path;
-
-    use super::*;
-
-    #[test]
-    fn rule_above_the_root_is_told_without_where_it_stands() {
-        let directory = tempfile::tempdir().unwrap();
-        let repository = canonical_path(directory.path()).unwrap();
-        let root = repository.join("project");
-        fs::create_dir_all(root.join("made")).unwrap();
-        fs::create_dir(repository.join(".git")).unwrap();
-        fs::write(repository.join(".gitignore"), "made/\n").unwrap();
-        fs::write(root.join("made/x"), "x").unwrap();
-        let place = Place { current_dir: root.clone(), root, home: None, external_key: None };
-        let files = Files::open(place, 100, Secrets::Off).unwrap();
-        let refused = files.read(&PathParam::new("made/x").unwrap(), Asked::ByPath).unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "made/x is not offered: .gitignore ignores it by the rule `made/`; read another file"
-        );
-    }
-}
+mod tests;

@@ -1,24 +1,26 @@
-//! Keeps the list as the conversation is.
+//! Keeps the list as the conversation, and the files that are attached to it, are.
 
 use std::{
-    collections::HashMap,
-    fs,
-    path::Path,
+    collections::{HashMap, HashSet},
     sync::{Arc, Weak},
     thread,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
+use jp_conversation::Stream;
 use mcp_resources::{Bundle, Registry, Resource};
 
 use crate::{
-    conversations::{Conversations, Found},
-    listing::{Entry, Lister, is_updated},
+    Report, Warning,
+    conversations::{Choice, Conversations, Found},
+    listing::{Attached, Entry, Lister, is_updated},
+    stamps::Stamps,
 };
 
-/// How often it is looked whether there is anything new: which conversation is current, and its file. That is two or
-/// three system calls; a watch would have to follow directories that come and go.
-const INTERVAL: Duration = Duration::from_millis(250);
+/// How often it is looked whether there is anything new: which conversation is current, its file, and the directories
+/// that are attached to it, at a system call or two for each of them. A watch would have to follow directories that come
+/// and go.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Under which name the list is registered.
 const NAME: &str = "conversation";
@@ -33,22 +35,47 @@ struct List {
     registry: Registry,
     conversations: Arc<Conversations>,
     lister: Lister,
-    state: Option<State>,
+    choice: Option<Choice>,
+    conversation: Option<Conversation>,
+    attached: Option<Attached>,
     entries: Vec<Entry>,
+    reports: Reports,
 }
 
-/// The conversation that is listed, and the state of its file.
-struct State {
+/// A conversation as it was read last.
+struct Conversation {
     found: Found,
-    length: u64,
-    modified: Option<SystemTime>,
+    stream: Stream,
+    stamps: Stamps,
+}
+
+/// What of the list a warning is about.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Topic {
+    Conversation,
+    Files,
+    Uris,
+}
+
+/// Tells each warning once, as long as it holds.
+struct Reports {
+    report: Report,
+    told: HashMap<Topic, HashSet<String>>,
 }
 
 impl Following {
     /// Lists what there is now, and goes on with that on a thread.
-    pub(crate) fn start(registry: Registry, conversations: Arc<Conversations>, lister: Lister) -> Self {
+    pub(crate) fn start(
+        registry: Registry,
+        conversations: Arc<Conversations>,
+        lister: Lister,
+        report: Report,
+    ) -> Self {
         let alive = Arc::new(());
-        let mut list = List { registry, conversations, lister, state: None, entries: Vec::new() };
+        let reports = Reports { report, told: HashMap::new() };
+        let (choice, conversation, attached, entries) = (None, None, None, Vec::new());
+        let mut list =
+            List { registry, conversations, lister, choice, conversation, attached, entries, reports };
         list.look();
         let weak = Arc::downgrade(&alive);
         thread::spawn(move || list.run(&weak));
@@ -64,31 +91,75 @@ impl List {
         }
     }
 
+    /// Brings the list up to date, step by step: the conversation, what is attached to it, the resources.
     fn look(&mut self) {
-        let before = self.state.as_ref();
-        let found = self.conversations.chosen(before.map(|state| &state.found));
-        let now = found.map(State::of);
-        if before.map(State::key) == now.as_ref().map(State::key) {
+        let is_new = self.read_conversation();
+        let is_other = self.survey();
+        if !is_new && !is_other {
             return;
         }
-        let is_other = before.map(State::place) != now.as_ref().map(State::place);
-        let entries = match &now {
-            Some(state) => state.found.entries(&self.lister),
-            None => Some(Vec::new()),
+        let entries = match (&self.conversation, &self.attached) {
+            (Some(conversation), Some(attached)) => self.lister.entries(&conversation.stream, attached),
+            _ => Vec::new(),
         };
-        // What can't be read at the moment leaves its list as it is; the next change is looked at again.
-        let entries = entries.or_else(|| is_other.then(Vec::new));
-        if let Some(entries) = entries.filter(|entries| is_other || *entries != self.entries) {
-            self.replace(entries, now.as_ref());
+        if entries != self.entries {
+            self.replace(entries);
         }
-        self.state = now;
+    }
+
+    /// Reads the conversation if it is another one, or has changed; returns whether there is something new. What can't
+    /// be read at the moment leaves the list as it is, and is tried again.
+    fn read_conversation(&mut self) -> bool {
+        let choice = self.conversations.choice(self.choice.take());
+        let found = choice.found.clone();
+        self.choice = Some(choice);
+        let is_same =
+            |before: &&Conversation| Some(&before.found.located) == found.as_ref().map(|it| &it.located);
+        let same = self.conversation.as_ref().filter(is_same);
+        if same.is_some_and(|same| same.stamps.are_current()) {
+            return false;
+        }
+        let had = self.conversation.is_some();
+        if same.is_none() {
+            self.conversation = None;
+        }
+        let Some(found) = found else { return had };
+        let (id, stamps) = (found.located.id, Stamps::before_reading([found.located.events()]));
+        match found.store.read(&found.located) {
+            Ok(read) => {
+                self.reports.tell(Topic::Conversation, Vec::new());
+                self.conversation = Some(Conversation { found, stream: read.stream, stamps });
+                true
+            }
+            Err(source) => {
+                self.reports.tell(Topic::Conversation, vec![Warning::Conversation { id, source }]);
+                had && self.conversation.is_none()
+            }
+        }
+    }
+
+    /// Looks for the attached files if they may be others; returns whether it did.
+    fn survey(&mut self) -> bool {
+        let Some(conversation) = &self.conversation else {
+            self.attached = None;
+            return false;
+        };
+        let declared = self.lister.declared(&conversation.stream);
+        if self.attached.as_ref().is_some_and(|attached| attached.is_current(&declared)) {
+            return false;
+        }
+        let (attached, warnings) = self.lister.survey(declared);
+        self.reports.tell(Topic::Files, warnings);
+        self.attached = Some(attached);
+        true
     }
 
     /// Lists these in the place of what was listed, and tells who subscribed to what is not as it was.
-    fn replace(&mut self, entries: Vec<Entry>, now: Option<&State>) {
-        let resources = now.map(|now| self.resources(&entries, now)).unwrap_or_default();
-        // What can't be registered is left out by then.
-        _ = self.registry.replace_server(NAME, Bundle::new().resources(resources));
+    fn replace(&mut self, entries: Vec<Entry>) {
+        let resources = self.resources(&entries);
+        if let Err(error) = self.registry.replace_server(NAME, Bundle::new().resources(resources)) {
+            self.reports.tell(Topic::Uris, vec![Warning::Uri(error)]);
+        }
         let before: HashMap<String, Entry> =
             self.entries.drain(..).map(|entry| (entry.uri.clone(), entry)).collect();
         for entry in &entries {
@@ -101,28 +172,32 @@ impl List {
 
     /// Makes the resources. One with a URI that is none, as some servers have, is only there as its snapshot; of two with
     /// the same URI, written differently, the first is there.
-    fn resources(&self, entries: &[Entry], now: &State) -> Vec<Resource> {
-        let resource = |entry: &Entry| self.lister.resource(entry, &now.found.store);
-        let trial = Registry::new();
-        let is_new = |entry: &&Entry| {
-            trial.register_resource(resource(entry)).is_ok_and(|registered| registered.known.is_empty())
-        };
-        entries.iter().filter(is_new).map(resource).collect()
+    fn resources(&mut self, entries: &[Entry]) -> Vec<Resource> {
+        let Some(Conversation { found, .. }) = &self.conversation else { return Vec::new() };
+        let (mut resources, mut seen, mut warnings) = (Vec::new(), HashSet::new(), Vec::new());
+        for entry in entries {
+            let resource = self.lister.resource(entry, &found.store);
+            match resource.key() {
+                Ok(key) if seen.insert(key.clone()) => resources.push(resource),
+                Ok(_) => {}
+                Err(error) => warnings.push(Warning::Uri(error)),
+            }
+        }
+        self.reports.tell(Topic::Uris, warnings);
+        resources
     }
 }
 
-impl State {
-    fn of(found: Found) -> Self {
-        let file = fs::metadata(found.events()).ok();
-        let length = file.as_ref().map_or(0, fs::Metadata::len);
-        Self { found, length, modified: file.and_then(|file| file.modified().ok()) }
-    }
-
-    fn place(&self) -> &Path {
-        &self.found.located.directory
-    }
-
-    fn key(&self) -> (&Path, u64, Option<SystemTime>) {
-        (self.place(), self.length, self.modified)
+impl Reports {
+    /// Tells those of the warnings that did not hold before.
+    fn tell(&mut self, topic: Topic, warnings: Vec<Warning>) {
+        let told = self.told.remove(&topic).unwrap_or_default();
+        let now = self.told.entry(topic).or_default();
+        for warning in warnings {
+            let text = warning.to_string();
+            if now.insert(text.clone()) && !told.contains(&text) {
+                (self.report)(warning);
+            }
+        }
     }
 }

@@ -10,20 +10,22 @@
 //! | `jp://conversation/{id}`, `jp://conversation/{id}/turn/{n}` | as `jp conversation print` writes them (`conversations`) |
 //! | `jp://blob/{sha256}` | content that a conversation keeps (`blobs`) |
 //!
-//! Nothing is written, no lock is held, nothing is fetched and no program is run. What a client is told holds no path of
-//! the machine but the workspace's root.
+//! Nothing is written, no lock is held, nothing is fetched and no program is run. Listings and errors hold no path of the
+//! machine but the workspace's root; what is read holds what it holds, and a conversation has command lines and the
+//! output of tools.
 
 mod blobs;
 mod conversations;
 mod files;
 mod follow;
 mod listing;
+mod stamps;
 
 use std::{io, path::PathBuf, sync::Arc};
 
-use jp_attachment::{Place, Secrets};
+use jp_attachment::{AttachError, Place, Secrets};
 use jp_conversation::Declaration;
-use jp_storage::{ConversationId, Sessions, Workspace};
+use jp_storage::{ConversationId, ReadError, Sessions, Workspace};
 use mcp_resources::{Bundle, FileWatch, Limits, RegisterError, Registry, Server, WatchError};
 
 use self::{conversations::Conversations, files::Files, follow::Following, listing::Lister};
@@ -37,8 +39,8 @@ pub struct Settings {
     pub place: Place,
     /// What configuration files declare as attached, in stored form.
     pub configured: Vec<Declaration>,
-    /// How large a file may be.
-    pub max_bytes: u64,
+    /// How large a file may be, and how much a declaration may give.
+    pub limits: jp_attachment::Limits,
     /// What happens to files that hold what looks like a secret.
     pub secrets: Secrets,
     /// The conversation whose attachments are listed.
@@ -63,6 +65,9 @@ pub struct Offer {
     _watch: Option<FileWatch>,
 }
 
+/// Whom to tell of what clients don't see.
+type Report = Arc<dyn Fn(Warning) + Send + Sync>;
+
 /// Why a workspace can't be offered.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -85,19 +90,42 @@ pub enum OpenError {
     Register(#[from] RegisterError),
 }
 
+/// What keeps clients from seeing all that there is, or from hearing of it.
+#[derive(Debug, thiserror::Error)]
+pub enum Warning {
+    /// Changes of files are not seen.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+    /// A file or declaration is not in the list.
+    #[error("not all that is attached is in the list: failed to {0}")]
+    Attachment(#[source] AttachError),
+    /// The conversation can't be read; it is tried again.
+    #[error("for now nothing new of conversation {id} is in the list: failed to {source}")]
+    Conversation {
+        /// It.
+        id: ConversationId,
+        /// Why not.
+        source: ReadError,
+    },
+    /// Something attached has a URI that is none, as some servers have; its snapshot is listed all the same.
+    #[error("not all that is attached is in the list under its own URI: {0}")]
+    Uri(#[source] RegisterError),
+}
+
 impl Offer {
     /// Opens the workspace; reads the one conversation whose attachments are listed, and no other.
     ///
-    /// `report` is told what keeps clients from hearing of changes, as long as the value lives.
+    /// `report` is told what keeps clients from seeing things, as long as the value lives.
     ///
     /// # Errors
     ///
     /// [`OpenError`].
     pub fn open(
         settings: Settings,
-        report: impl Fn(WatchError) + Send + Sync + 'static,
+        report: impl Fn(Warning) + Send + Sync + 'static,
     ) -> Result<Self, OpenError> {
-        let Settings { workspace, place, configured, max_bytes, secrets, chosen } = settings;
+        let Settings { workspace, place, configured, limits: attachable, secrets, chosen } = settings;
+        let max_bytes = attachable.max_bytes;
         let files = Arc::new(Files::open(place, max_bytes, secrets)?);
         let conversations = Arc::new(Conversations::new(&workspace, chosen));
         let mut limits = Limits::default();
@@ -109,12 +137,12 @@ impl Offer {
             .template(blobs::template(&conversations, limits.bytes as u64));
         registry.register_server("workspace", templates)?;
         let root_uri = files.root_uri().to_owned();
-        let report = Arc::new(report);
+        let report: Report = Arc::new(report);
         let report_later = Arc::clone(&report);
-        let watch =
-            FileWatch::start(&registry, move |error| report_later(error)).map_err(|error| report(error));
-        let lister = Lister { files, configured };
-        let following = Following::start(registry.clone(), conversations, lister);
+        let watch = FileWatch::start(&registry, move |error| report_later(error.into()))
+            .map_err(|error| report(error.into()));
+        let lister = Lister { files, configured, limits: attachable };
+        let following = Following::start(registry.clone(), conversations, lister, report);
         Ok(Self { registry, root_uri, _following: following, _watch: watch.ok() })
     }
 

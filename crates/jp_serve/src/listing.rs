@@ -1,24 +1,29 @@
 //! What is attached to a conversation, and its snapshots, as resources of the list.
 
-use std::{collections::HashSet, error::Error, path::Path, sync::Arc, time::SystemTime};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
 
 use jp_attachment::{
-    ContentStore, Context, Declared, FileStamp, Known, Reach, Secrets, Source, Unavailable, binary_type,
-    parse_stored, resolve,
+    AttachError, Declared, Limits, Notice, Reach, Source, Survey, Surveyed, Walked, binary_type, parse_stored,
 };
 use jp_conversation::{
     Declaration, Stream,
     delivered::{deliveries, newest_by_declaration},
     resolution::{effective, newest_snapshots},
 };
-use jp_resource::{BlobRef, Encoding, Payload, ResourceContent, Snapshot, mime};
+use jp_resource::{Payload, ResourceContent, Snapshot, mime, uri::percent_decode};
 use jp_storage::Store;
 use mcp_resources::{Annotations, PathParam, Resource};
 
 use crate::{
+    Warning,
     blobs::read_payload,
-    conversations::Found,
-    files::{Asked, Files},
+    files::{Files, Listed},
+    stamps::Stamps,
 };
 
 /// Makes the list of a conversation.
@@ -27,6 +32,15 @@ pub(crate) struct Lister {
     pub(crate) files: Arc<Files>,
     /// What configuration files declare.
     pub(crate) configured: Vec<Declaration>,
+    pub(crate) limits: Limits,
+}
+
+/// The workspace's files that declarations stand for.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    declared: Vec<Declaration>,
+    by_declaration: HashMap<Declaration, Vec<Entry>>,
+    stamps: Stamps,
 }
 
 /// An entry of the list. Two that are equal have the same content.
@@ -45,17 +59,50 @@ pub(crate) struct Entry {
 #[derive(Debug, Clone, PartialEq)]
 enum Reading {
     /// What the file has at the time.
-    File { path: PathParam, asked: Asked },
+    File { path: PathParam, listed: Listed },
     /// What the conversation keeps.
     Kept(Payload<ResourceContent>),
 }
 
+impl Attached {
+    /// Returns whether a survey would find what this one found.
+    pub(crate) fn is_current(&self, declared: &[Declaration]) -> bool {
+        self.declared == declared && self.stamps.are_current()
+    }
+}
+
 impl Lister {
+    /// Returns what is declared as attached.
+    pub(crate) fn declared(&self, stream: &Stream) -> Vec<Declaration> {
+        effective(stream, &self.configured)
+    }
+
+    /// Finds the workspace's files that declarations give now; opens none of them. What can't be had is told.
+    pub(crate) fn survey(&self, declared: Vec<Declaration>) -> (Attached, Vec<Warning>) {
+        let begun = SystemTime::now();
+        let mut surveying = Surveying { lister: self, warnings: Vec::new(), depends_on: BTreeSet::new() };
+        let (excludes, includes): (Vec<_>, Vec<_>) = declared.iter().partition(|one| one.is_exclude());
+        let excludes: Vec<_> = excludes.into_iter().filter_map(|one| surveying.parsed(one)).collect();
+        let parsed = includes.into_iter().filter_map(|one| Some((one, surveying.parsed(one)?)));
+        let parsed: Vec<_> = parsed.filter(|(_, one)| self.is_of_files(one)).collect();
+        let outright: HashSet<_> = parsed.iter().filter_map(|(_, one)| self.outright(one)).collect();
+        let mut by_declaration = HashMap::new();
+        for (declaration, one) in parsed {
+            let entries = surveying.entries(one, &excludes, &outright);
+            by_declaration.insert(declaration.clone(), entries);
+        }
+        let Surveying { warnings, depends_on, .. } = surveying;
+        let stamps = Stamps::after_looking(depends_on, begun);
+        (Attached { declared, by_declaration, stamps }, warnings)
+    }
+
     /// Lists what is attached, then the snapshots, the oldest first; each URI once.
-    pub(crate) fn entries(&self, stream: &Stream) -> Vec<Entry> {
-        let mut entries = self.attached(stream);
+    pub(crate) fn entries(&self, stream: &Stream, attached: &Attached) -> Vec<Entry> {
+        let mut entries = self.attached(stream, attached);
         for (turn, snapshots, _) in deliveries(stream) {
-            entries.extend(snapshots.iter().map(|snapshot| kept(turn, snapshot)));
+            // One that is in the conversation itself has no checksum by which it could be read later.
+            let stored = snapshots.iter().filter(|snapshot| matches!(snapshot.content, Payload::Stored(_)));
+            entries.extend(stored.map(|snapshot| kept(turn, snapshot)));
         }
         let mut seen = HashSet::new();
         entries.retain(|entry| seen.insert(entry.uri.clone()));
@@ -66,7 +113,7 @@ impl Lister {
     pub(crate) fn resource(&self, entry: &Entry, store: &Store) -> Resource {
         let (files, store, content) = (Arc::clone(&self.files), store.clone(), entry.content.clone());
         let read = move || match &content {
-            Reading::File { path, asked } => files.read(path, *asked),
+            Reading::File { path, listed } => files.read_listed(path, listed),
             Reading::Kept(payload) => read_payload(&store, payload),
         };
         let mut resource =
@@ -83,32 +130,25 @@ impl Lister {
         }
     }
 
-    fn attached(&self, stream: &Stream) -> Vec<Entry> {
-        let declared = effective(stream, &self.configured);
-        let (excludes, declared): (Vec<_>, Vec<_>) = declared.into_iter().partition(Declaration::is_exclude);
-        let excludes: Vec<_> = excludes.iter().filter_map(|exclude| self.parsed(exclude)).collect();
+    fn attached(&self, stream: &Stream, attached: &Attached) -> Vec<Entry> {
         let (by_declaration, by_uri) = (newest_by_declaration(stream), newest_snapshots(stream));
         let mut entries = Vec::new();
-        for declaration in &declared {
-            match self.parsed(declaration).filter(|declared| self.is_of_files(declared)) {
-                Some(files) => entries.extend(self.of_files(files, &excludes)),
-                None => {
-                    let given = by_declaration.get(declaration).into_iter().flatten();
-                    let mut snapshots: Vec<_> = given.map(|(_, snapshot)| *snapshot).collect();
-                    if snapshots.is_empty() {
-                        snapshots.extend(by_uri.get(declaration.as_str()));
-                    }
-                    // What is now at the place of one of the workspace's files is never an old snapshot.
-                    snapshots.retain(|snapshot| self.files.path_of(&snapshot.uri).is_none());
-                    entries.extend(snapshots.into_iter().map(newest));
-                }
+        for declaration in attached.declared.iter().filter(|declaration| !declaration.is_exclude()) {
+            if let Some(files) = attached.by_declaration.get(declaration) {
+                entries.extend(files.iter().cloned());
+                continue;
             }
+            let given = by_declaration.get(declaration).into_iter().flatten();
+            let mut snapshots: Vec<_> = given.map(|(_, snapshot)| *snapshot).collect();
+            if snapshots.is_empty() {
+                snapshots.extend(by_uri.get(declaration.as_str()));
+            }
+            // Whoever made a snapshot chose its URI. What is now at the place of one of the workspace's files, or of
+            // its conversations, is never that.
+            snapshots.retain(|snapshot| !self.files.is_own(&snapshot.uri));
+            entries.extend(snapshots.into_iter().map(newest));
         }
         entries
-    }
-
-    fn parsed(&self, declaration: &Declaration) -> Option<Declared> {
-        parse_stored(declaration.as_str(), self.files.place()).ok()
     }
 
     fn is_of_files(&self, declared: &Declared) -> bool {
@@ -116,55 +156,75 @@ impl Lister {
         is_path && declared.source.reach(self.files.place()) == Reach::Workspace
     }
 
-    /// Lists the workspace's files that a declaration gives now; none where it gives none. Opens no file.
-    fn of_files(&self, declared: Declared, excludes: &[Declared]) -> Vec<Entry> {
-        let outright = match &declared.source {
+    /// Returns the URI of what a declaration names itself.
+    fn outright(&self, declared: &Declared) -> Option<String> {
+        match &declared.source {
             Source::Path(path) => self.files.place().named(path).map(|(uri, _)| uri),
             _ => None,
-        };
-        let place = self.files.place();
-        let context = Context {
-            unavailable: Unavailable::Skip,
-            secrets: Secrets::Off,
-            ..Context::new(place, &Unread, SystemTime::now())
-        };
-        let all: Vec<_> = std::iter::once(declared).chain(excludes.iter().cloned()).collect();
-        let resources = resolve(&all, &context).map(|resolved| resolved.resources).unwrap_or_default();
-        let entry = |resource: jp_resource::Resource<BlobRef>| {
-            let path = self.files.path_of(&resource.uri)?;
-            let is_outright = outright.as_ref() == Some(&resource.uri);
-            let asked = if is_outright { Asked::Outright } else { Asked::FromWalk };
+        }
+    }
+}
+
+/// A survey under way.
+struct Surveying<'a> {
+    lister: &'a Lister,
+    warnings: Vec<Warning>,
+    depends_on: BTreeSet<PathBuf>,
+}
+
+impl Surveying<'_> {
+    fn parsed(&mut self, declaration: &Declaration) -> Option<Declared> {
+        let place = self.lister.files.place();
+        match parse_stored(declaration.as_str(), place) {
+            Ok(declared) => Some(declared),
+            // Its content is what a conversation keeps.
+            Err(AttachError::Snapshot { .. }) => None,
+            Err(error) => {
+                let path =
+                    declaration.as_str().strip_prefix("file:").and_then(|path| percent_decode(path).ok());
+                self.depends_on.extend(path.map(|path| place.root.join(path)));
+                self.warnings.push(Warning::Attachment(error));
+                None
+            }
+        }
+    }
+
+    fn entries(
+        &mut self,
+        declared: Declared,
+        excludes: &[Declared],
+        outright: &HashSet<String>,
+    ) -> Vec<Entry> {
+        let Lister { files, limits, .. } = self.lister;
+        let survey = Survey::of(&declared, excludes, files.place(), *limits);
+        let survey = survey.unwrap_or_else(|error| Survey {
+            notices: vec![Notice::Skipped(error)],
+            depends_on: declared.source.base().map(Path::to_owned).into_iter().collect(),
+            ..Survey::default()
+        });
+        self.depends_on.extend(survey.depends_on);
+        self.warnings.extend(survey.notices.into_iter().filter_map(|notice| match notice {
+            Notice::Skipped(error) => Some(Warning::Attachment(error)),
+            _ => None,
+        }));
+        let walked = Arc::new(Walked::new(declared, excludes));
+        let entry = |file: Surveyed| {
+            let path = files.path_of(&file.uri)?;
+            let listed = match outright.contains(&file.uri) {
+                true => Listed::Outright,
+                false => Listed::Walked { walked: Arc::clone(&walked), found_at: file.found_at },
+            };
             Some(Entry {
                 name: path.as_str().to_owned(),
                 description: "A file that is attached to the conversation, as it is now",
                 mime_type: type_of(path.as_str()),
-                size: resource.content.size,
-                last_modified: resource.annotations.and_then(|annotations| annotations.last_modified),
-                uri: resource.uri,
-                content: Reading::File { path, asked },
+                size: file.size,
+                last_modified: file.last_modified,
+                uri: file.uri,
+                content: Reading::File { path, listed },
             })
         };
-        resources.into_iter().filter_map(entry).collect()
-    }
-}
-
-/// Knows every file, so that none is read: the list tells sizes and times alone.
-struct Unread;
-
-impl ContentStore for Unread {
-    fn known(&self, file: &FileStamp) -> Option<Known> {
-        let checksum = BlobRef::of(&[], Encoding::Binary).checksum;
-        let blob = BlobRef { checksum, size: file.size, encoding: Encoding::Binary };
-        Some(Known { blob, mime_type: String::new() })
-    }
-
-    fn keep(
-        &self,
-        content: &ResourceContent,
-        _: &str,
-        _: Option<&FileStamp>,
-    ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-        Ok(content.blob_ref())
+        survey.files.into_iter().filter_map(entry).collect()
     }
 }
 
@@ -206,11 +266,4 @@ fn entry(snapshot: &Snapshot, uri: String, name: String, description: &'static s
 pub(crate) fn is_updated(before: &Entry, now: &Entry) -> bool {
     // Files are watched by whoever subscribed to them.
     matches!(now.content, Reading::Kept(_)) && before.content != now.content
-}
-
-impl Found {
-    /// Reads the conversation and lists it.
-    pub(crate) fn entries(&self, lister: &Lister) -> Option<Vec<Entry>> {
-        Some(lister.entries(&self.read().ok()?.stream))
-    }
 }

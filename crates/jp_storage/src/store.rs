@@ -35,6 +35,14 @@ pub struct Located {
     pub directory: PathBuf,
 }
 
+impl Located {
+    /// Returns the file that its events are in.
+    #[must_use]
+    pub fn events(&self) -> PathBuf {
+        self.directory.join(conversation::EVENTS)
+    }
+}
+
 /// The conversations can't be listed, found or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -214,7 +222,9 @@ impl Store {
         Ok(blobs)
     }
 
-    fn conversations(&self) -> PathBuf {
+    /// Returns the directory that has one for each conversation; it may not be there yet.
+    #[must_use]
+    pub fn conversations(&self) -> PathBuf {
         self.directory.join("conversations")
     }
 

@@ -57,6 +57,18 @@ impl<'a> IgnoreRules<'a> {
         (rules, ignoring)
     }
 
+    /// Returns the files whose rules count for what is in a directory, whether they are there or not.
+    pub(super) fn files(directory: &Path, place: &Place) -> Vec<PathBuf> {
+        let top = top(directory, place);
+        directory.ancestors().take_while(|parent| parent.starts_with(&top)).flat_map(Self::names).collect()
+    }
+
+    /// Returns the files that a directory's own rules are in, whether they are there or not.
+    pub(super) fn names(directory: &Path) -> Vec<PathBuf> {
+        let exclude = exclude_file(directory);
+        FILES.iter().map(|name| directory.join(name)).chain(exclude).collect()
+    }
+
     /// Reads the rules of `directory`, whose entries have the given names; returns whether there are any.
     pub fn enter<'n>(&mut self, directory: &Path, names: impl Iterator<Item = &'n OsStr>) -> bool {
         let names: Vec<&OsStr> =

@@ -4,7 +4,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::walk::{Found, Walk};
+use super::walk::{Found, FoundFile, Scope, Walk};
 use crate::{AttachError, Context, Declared, Exclude, Glob, Notice, Source, place::Identity};
 
 /// Which files to read, and what asked for them.
@@ -14,6 +14,8 @@ pub(super) struct Plan {
     /// For each declaration its files; none for an exclude and what was skipped.
     pub(super) given: Vec<Option<Given>>,
     pub(super) notices: Vec<Notice>,
+    /// Directories that were gone through.
+    pub(super) directories: Vec<PathBuf>,
 }
 
 /// What a declaration gives.
@@ -28,6 +30,8 @@ pub(super) struct Given {
 pub(super) struct Planned {
     /// The canonical path.
     pub(super) path: PathBuf,
+    /// The path it was found at: that of a link, or the same.
+    pub(super) found_at: PathBuf,
     pub(super) identity: Identity,
     /// Index of the first declaration that gave it.
     pub(super) declared: usize,
@@ -50,6 +54,7 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
         indexes: HashMap::new(),
         secrets: HashSet::new(),
         notices: Vec::new(),
+        directories: Vec::new(),
     };
     let mut given = Vec::with_capacity(declared.len());
     for (index, one) in declared.iter().enumerate() {
@@ -59,7 +64,7 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
             None
         }));
     }
-    Ok(Plan { files: planner.files, given, notices: planner.notices })
+    Ok(Plan { files: planner.files, given, notices: planner.notices, directories: planner.directories })
 }
 
 struct Planner<'a> {
@@ -75,6 +80,7 @@ struct Planner<'a> {
     /// Files that are reported as left out.
     secrets: HashSet<String>,
     notices: Vec<Notice>,
+    directories: Vec<PathBuf>,
 }
 
 impl Planner<'_> {
@@ -104,7 +110,7 @@ impl Planner<'_> {
             self.notices.push(Notice::Excluded { name });
             return Ok(Given { files: Vec::new(), is_walk: false });
         }
-        let file = self.add(index, declared, path.to_owned(), None)?;
+        let file = self.add(index, declared, FoundFile { path: path.to_owned(), link: None }, None)?;
         Ok(Given { files: vec![file], is_walk: false })
     }
 
@@ -118,14 +124,15 @@ impl Planner<'_> {
     ) -> Result<Option<Given>, AttachError> {
         let (input, excludes, named) = (declared.input.as_str(), &self.excludes, &self.named);
         let (context, is_trusted) = (self.context, declared.is_trusted);
-        let walk = Walk { input, base, is_trusted, glob, excludes, named, context };
-        let Found { files, notices, secrets, left_to_others, .. } = walk.run()?;
+        let walk = Walk { input, base, is_trusted, glob, excludes, named, context, scope: Scope::Whole };
+        let Found { files, notices, secrets, left_to_others, directories, .. } = walk.run()?;
+        self.directories.extend(directories);
         self.notices.extend(notices);
         let secrets = secrets.into_iter().filter(|name| self.secrets.insert(name.clone()));
         self.notices.extend(secrets.map(|name| Notice::SecretFile { name }));
         let mut given = Vec::with_capacity(files.len());
         for file in files {
-            let added = self.add(index, declared, file.path, Some(base));
+            let added = self.add(index, declared, file, Some(base));
             match self.context.unavailable.tolerate(added)? {
                 Ok(file) => given.push(file),
                 Err(error) => self.notices.push(Notice::Skipped(error)),
@@ -141,9 +148,11 @@ impl Planner<'_> {
         &mut self,
         index: usize,
         declared: &Declared,
-        path: PathBuf,
+        file: FoundFile,
         attached: Option<&Path>,
     ) -> Result<usize, AttachError> {
+        let found_at = file.place().to_owned();
+        let path = file.path;
         if let Some(file) = self.indexes.get(path.as_os_str()) {
             return Ok(*file);
         }
@@ -155,7 +164,7 @@ impl Planner<'_> {
         let identity = self.context.place.identify(&path, attached).map_err(not_utf8)?;
         self.indexes.insert(path.clone().into_os_string(), self.files.len());
         let is_named = self.named.contains(path.as_os_str());
-        self.files.push(Planned { path, identity, declared: index, is_named });
+        self.files.push(Planned { path, found_at, identity, declared: index, is_named });
         Ok(self.files.len() - 1)
     }
 }

@@ -174,7 +174,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Writes the modification time as RFC 3339, in whole seconds of UTC.
-fn last_modified(stamp: &FileStamp) -> Option<String> {
+pub(super) fn last_modified(stamp: &FileStamp) -> Option<String> {
     let seconds = i64::try_from(stamp.mtime_ns.div_euclid(1_000_000_000)).ok()?;
     Timestamp::from_second(seconds).ok().map(|time| time.to_string())
 }

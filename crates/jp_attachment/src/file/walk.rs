@@ -31,6 +31,18 @@ pub(super) struct Walk<'a> {
     /// Canonical paths that are attached because they are named outright.
     pub(super) named: &'a HashSet<&'a OsStr>,
     pub(super) context: &'a Context<'a>,
+    /// How much of what is below the directory is looked at.
+    pub(super) scope: Scope<'a>,
+}
+
+/// How much of a walk is done: what it says of a path does not depend on that.
+#[derive(Clone, Copy)]
+pub(super) enum Scope<'a> {
+    Whole,
+    /// The way to this path.
+    To(&'a Path),
+    /// What this directory holds, and the way to it.
+    Within(&'a Path),
 }
 
 /// What a walk found.
@@ -43,10 +55,12 @@ pub(super) struct Found {
     pub(super) secrets: Vec<String>,
     /// Number of files that a walk leaves out and that are named outright: what names them gives them.
     pub(super) left_to_others: usize,
-    ignored: Vec<Ignored>,
+    /// Directories that were gone through, or that would have been outside of the scope.
+    pub(super) directories: Vec<PathBuf>,
+    pub(super) ignored: Vec<Ignored>,
     /// The first link to what no walk enters.
     closed: Option<String>,
-    excluded: usize,
+    pub(super) excluded: usize,
 }
 
 pub(super) struct FoundFile {
@@ -56,10 +70,10 @@ pub(super) struct FoundFile {
     pub(super) link: Option<PathBuf>,
 }
 
-struct Ignored {
+pub(super) struct Ignored {
     path: PathBuf,
     is_directory: bool,
-    rule: IgnoreRule,
+    pub(super) rule: IgnoreRule,
 }
 
 struct Entry {
@@ -70,6 +84,13 @@ struct Entry {
 impl Walk<'_> {
     /// Walks. Fails where nothing is found, and where there is more than may be attached.
     pub(super) fn run(&self) -> Result<Found, AttachError> {
+        let found = self.find()?;
+        let is_settled = !found.files.is_empty() || found.has_skipped() || found.left_to_others > 0;
+        if is_settled { Ok(found) } else { Err(self.nothing(found)) }
+    }
+
+    /// Walks; that nothing is found is no failure.
+    pub(super) fn find(&self) -> Result<Found, AttachError> {
         let mut found = Found::default();
         let (rules, ignoring) = IgnoreRules::above(self.base, self.context.place);
         // A directory that is named outright is walked, even if ignored; what a glob starts with is not that.
@@ -82,10 +103,6 @@ impl Walk<'_> {
                 let linked = Linked::new(self.base, self.context.place);
                 Walking { walk: self, rules, linked, found: &mut found }.run(self.base)?;
             }
-        }
-        if found.files.is_empty() {
-            let is_settled = found.has_skipped() || found.left_to_others > 0;
-            return if is_settled { Ok(found) } else { Err(self.nothing(found)) };
         }
         found.files.sort_by(|left, right| left.found_at().cmp(right.found_at()));
         Ok(found)
@@ -143,6 +160,29 @@ impl Walk<'_> {
     }
 }
 
+impl Scope<'_> {
+    /// Returns whether the entry of this name in `directory` is looked at.
+    fn has(self, directory: &Path, name: &OsStr) -> bool {
+        match self {
+            Self::Whole => true,
+            Self::Within(path) if path == directory => true,
+            Self::To(path) | Self::Within(path) => {
+                let rest = path.strip_prefix(directory).ok();
+                rest.and_then(|rest| rest.iter().next()) == Some(name)
+            }
+        }
+    }
+
+    /// Returns whether a directory is gone through.
+    fn enters(self, directory: &Path) -> bool {
+        match self {
+            Self::Whole => true,
+            Self::To(path) => path != directory,
+            Self::Within(path) => path.starts_with(directory),
+        }
+    }
+}
+
 /// A walk under way.
 struct Walking<'a> {
     walk: &'a Walk<'a>,
@@ -172,8 +212,11 @@ impl Walking<'_> {
             };
             let path = level.directory.join(&entry.name);
             let depth = levels.len() - 1;
-            if let Some(directory) = self.entry(path, &entry, depth)? {
+            let Some(directory) = self.entry(path, &entry, depth)? else { continue };
+            if self.walk.scope.enters(&directory) {
                 levels.extend(self.enter(directory)?);
+            } else {
+                self.found.directories.push(directory);
             }
         }
         Ok(())
@@ -184,7 +227,8 @@ impl Walking<'_> {
         self.walk.context.check_cancelled()?;
         let entries = entries(&directory)
             .map_err(|error| AttachError::io(self.walk.input, "read the directory", &directory, error));
-        let entries = match self.walk.context.unavailable.tolerate(entries)? {
+        self.found.directories.push(directory.clone());
+        let mut entries = match self.walk.context.unavailable.tolerate(entries)? {
             Ok(entries) => entries,
             Err(error) => {
                 self.found.notices.push(Notice::Skipped(error));
@@ -192,6 +236,7 @@ impl Walking<'_> {
             }
         };
         let has_rules = self.rules.enter(&directory, entries.iter().map(|entry| entry.name.as_os_str()));
+        entries.retain(|entry| self.walk.scope.has(&directory, &entry.name));
         Ok(Some(Level { directory, entries: entries.into_iter(), has_rules }))
     }
 
@@ -334,8 +379,13 @@ impl Found {
 }
 
 impl FoundFile {
+    /// Returns the path it was found at.
+    pub(super) fn place(&self) -> &Path {
+        self.link.as_ref().unwrap_or(&self.path)
+    }
+
     fn found_at(&self) -> &[u8] {
-        self.link.as_ref().unwrap_or(&self.path).as_os_str().as_encoded_bytes()
+        self.place().as_os_str().as_encoded_bytes()
     }
 }
 

@@ -105,17 +105,35 @@ pub(super) fn check(bundle: Bundle) -> Result<Checked, RegisterError> {
     Ok(checked)
 }
 
-fn resource(mut resource: Resource) -> Result<(String, Resource), RegisterError> {
-    let uri = resource.uri.clone();
-    let template =
-        UriTemplate::parse(&uri).map_err(|source| RegisterError::Uri { uri: uri.clone(), source })?;
-    if !template.variables().is_empty() {
-        return Err(RegisterError::NotDirect { uri });
+impl Resource {
+    /// Gives the form of its URI in which URIs are compared: a [`Bundle`] has each once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Registry::register_resource`](crate::Registry::register_resource).
+    pub fn key(&self) -> Result<String, RegisterError> {
+        self.checked().map(|(key, _)| key)
     }
-    resource.uri = template.expand(&Values::new()).expect("without variables no prefix meets a list");
-    let key = normal_uri(&resource.uri).filter(|key| has_scheme(key));
-    let key = key.ok_or_else(|| RegisterError::SchemeMissing { uri: uri.clone() })?;
-    details(&uri, &resource.details)?;
+
+    /// Gives that form, and the URI as it is listed.
+    fn checked(&self) -> Result<(String, String), RegisterError> {
+        let uri = &self.uri;
+        let template =
+            UriTemplate::parse(uri).map_err(|source| RegisterError::Uri { uri: uri.clone(), source })?;
+        if !template.variables().is_empty() {
+            return Err(RegisterError::NotDirect { uri: uri.clone() });
+        }
+        let listed = template.expand(&Values::new()).expect("without variables no prefix meets a list");
+        let key = normal_uri(&listed).filter(|key| has_scheme(key));
+        let key = key.ok_or_else(|| RegisterError::SchemeMissing { uri: uri.clone() })?;
+        details(uri, &self.details)?;
+        Ok((key, listed))
+    }
+}
+
+fn resource(mut resource: Resource) -> Result<(String, Resource), RegisterError> {
+    let (key, uri) = resource.checked()?;
+    resource.uri = uri;
     Ok((key, resource))
 }
 
@@ -162,5 +180,19 @@ fn distinct(keys: &[String]) -> Result<(), RegisterError> {
     match keys.iter().find(|key| !seen.insert(key.as_str())) {
         Some(key) => Err(RegisterError::Duplicate { key: key.clone() }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_is_the_same_for_uris_that_are_one_and_none_for_what_is_no_uri() {
+        let key = |uri: &str| Resource::new(uri, "A", || "a").key();
+        assert_eq!(key("NOTES://a%2fb").unwrap(), key("notes://a%2Fb").unwrap());
+        assert_ne!(key("notes://a%2Fb").unwrap(), key("notes://a/b").unwrap());
+        assert!(matches!(key("nothing"), Err(RegisterError::SchemeMissing { .. })));
+        assert!(matches!(key("notes://{a}"), Err(RegisterError::NotDirect { .. })));
     }
 }

@@ -1,10 +1,13 @@
 //! `jp mcp serve`.
 
-use std::{net::SocketAddr, path::Path};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::Path,
+};
 
 use jp_config::Resolved;
-use jp_serve::{Chosen, Offer, Settings};
-use mcp_resources::{Http, ServeError, Server, WatchError};
+use jp_serve::{Chosen, Offer, Settings, Warning};
+use mcp_resources::{Http, ServeError, Server};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::{
@@ -23,9 +26,12 @@ const OWN_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 /// Offers the workspace until the client is gone, or the person ends it.
 pub(super) fn run(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -> Result<Code, Failure> {
     let settings = settings(context, config, wanted)?;
-    let (report, reports) = unbounded_channel();
+    let (report, mut reports) = unbounded_channel();
     // Where nobody listens any more the command is at its end.
-    let offer = Offer::open(settings, move |error| _ = report.send(error))?;
+    let offer = Offer::open(settings, move |warning| _ = report.send(warning))?;
+    while let Ok(warning) = reports.try_recv() {
+        tell(context, &warning);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let served = runtime.block_on(async {
         tokio::select! {
@@ -56,7 +62,7 @@ fn settings(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -> Resu
     Ok(Settings {
         configured: configured(config, &place)?.declarations,
         workspace: context.workspace.clone(),
-        max_bytes: limits.max_bytes,
+        limits,
         place,
         secrets,
         chosen,
@@ -87,8 +93,13 @@ async fn serve_http(
     server: Server,
     address: SocketAddr,
 ) -> Result<(), Failure> {
+    let token = token()?;
+    let has_token = token.is_some();
+    if let Some(host) = wanted.allow_host.iter().find(|host| !has_token && !is_own_name(host)) {
+        return Err(unguarded(host));
+    }
     let mut http = Http::new(server);
-    if let Some(token) = token()? {
+    if let Some(token) = token {
         http = http.token(token);
     }
     if !wanted.allow_host.is_empty() {
@@ -98,7 +109,30 @@ async fn serve_http(
     let bound = http.bind(address).await.map_err(failure)?;
     let root = context.environment.display(Path::new(context.workspace.root()));
     context.output.status(&format!("Offering {root} at http://{}/mcp; Ctrl-C ends it.", bound.address()));
+    if !has_token {
+        context.output.hint(&format!(
+            "every user of this machine can read it, as can all of its programs; set {TOKEN} to have a token asked for."
+        ));
+    }
     bound.serve().await.map_err(failure)
+}
+
+/// Returns whether a host, with or without a port, is this machine by its own name.
+fn is_own_name(host: &str) -> bool {
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) && (name.ends_with(']') || !name.contains(':')) => name,
+        _ => host,
+    };
+    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn unguarded(host: &str) -> Failure {
+    Failure::usage(format!(
+        "with --allow-host {host} other machines can reach this, and not everyone is to read it"
+    ))
+    .with_hint(format!("set {TOKEN} to what clients have to send as bearer token."))
 }
 
 /// Reads the token. One that can't be sent is an error, as no token lets everyone of this machine in.
@@ -114,12 +148,16 @@ fn token() -> Result<Option<String>, Failure> {
     }
 }
 
-/// Tells what keeps clients from hearing of changes; never ends.
-async fn warn(context: &Context<'_>, mut reports: UnboundedReceiver<WatchError>) {
-    while let Some(error) = reports.recv().await {
-        context.output.warn(&error.to_string());
+/// Tells what keeps clients from seeing things, or from hearing of changes; never ends.
+async fn warn(context: &Context<'_>, mut reports: UnboundedReceiver<Warning>) {
+    while let Some(warning) = reports.recv().await {
+        tell(context, &warning);
     }
     std::future::pending().await
+}
+
+fn tell(context: &Context<'_>, warning: &Warning) {
+    context.output.warn(&crate::error::chain(warning));
 }
 
 fn failure(error: ServeError) -> Failure {

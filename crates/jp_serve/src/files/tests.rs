@@ -1,0 +1,301 @@
+use std::{
+    collections::BTreeSet,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use jp_attachment::{
+    ContentStore, Context, FileStamp, Known, Limits, Survey, canonical_path, parse_input, resolve,
+};
+use jp_resource::{BlobRef, ResourceContent};
+
+use super::*;
+
+/// A workspace below a temporary directory.
+struct Tree {
+    _directory: tempfile::TempDir,
+    root: PathBuf,
+}
+
+impl Tree {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let root = canonical_path(directory.path()).unwrap().join("project");
+        fs::create_dir(&root).unwrap();
+        let tree = Self { _directory: directory, root };
+        files.iter().for_each(|(path, content)| tree.write(path, content));
+        tree
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    fn place(&self) -> Place {
+        let root = self.root.clone();
+        Place { current_dir: root.clone(), root, home: None, external_key: None }
+    }
+
+    fn files(&self) -> Files {
+        Files::open(self.place(), 1000, Secrets::Off).unwrap()
+    }
+
+    /// Every path below the root, those behind links to directories too, but no deeper than that.
+    fn paths(&self) -> Vec<String> {
+        let (mut paths, mut pending) = (Vec::new(), vec![(self.root.clone(), false)]);
+        while let Some((directory, is_linked)) = pending.pop() {
+            for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+                let path = entry.path();
+                let is_link = entry.file_type().unwrap().is_symlink();
+                if path.is_dir() && !(is_link && is_linked) {
+                    pending.push((path.clone(), is_link || is_linked));
+                }
+                paths.push(path.strip_prefix(&self.root).unwrap().to_str().unwrap().to_owned());
+            }
+        }
+        paths
+    }
+}
+
+struct Forgetful;
+
+impl ContentStore for Forgetful {
+    fn known(&self, _: &FileStamp) -> Option<Known> {
+        None
+    }
+
+    fn keep(
+        &self,
+        content: &ResourceContent,
+        _: &str,
+        _: Option<&FileStamp>,
+    ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
+        Ok(content.blob_ref())
+    }
+}
+
+fn path(path: &str) -> PathParam {
+    PathParam::new(path).unwrap()
+}
+
+#[test]
+fn rule_above_the_root_is_told_without_where_it_stands() {
+    let tree = Tree::new(&[("made/x", "x"), ("../.gitignore", "made/\n"), ("../.git/HEAD", "")]);
+    let refused = tree.files().read(&path("made/x")).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "made/x is not offered: .gitignore ignores it by the rule `made/`; read another file"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn file_is_read_by_its_path_if_and_only_if_a_walk_gives_it() {
+    use std::os::unix::fs::symlink;
+
+    let key = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n";
+    let tree = Tree::new(&[
+        ("../outside.txt", "outside"),
+        (".git/info/exclude", "excluded.txt\n"),
+        (".git/config", "git"),
+        (".gitignore", "*.log\n!kept.log\nbuilt/\n/only-here\n*.tmp\n"),
+        (".jp/config.toml", "jp"),
+        ("a/.ignore", "x*\n!x-kept\n"),
+        ("a/b/.jpignore", "!xyz\n!t.tmp\nno\n"),
+        ("a/b/c/.gitignore", "*\n!.gitignore\n!yes\n"),
+    ]);
+    for file in [
+        "read.me",
+        ".hidden",
+        ".config/x",
+        "x.log",
+        "kept.log",
+        "built/x",
+        "a/built/kept.log",
+        "only-here",
+        "a/only-here",
+        "t.tmp",
+        "excluded.txt",
+        "a/excluded.txt",
+        "a/x1",
+        "a/x-kept",
+        "a/b/xyz",
+        "a/b/x1",
+        "a/b/t.tmp",
+        "a/b/no",
+        "a/b/c/yes",
+        "a/b/c/other",
+        ".env",
+        "a/.env.local",
+        "id_rsa",
+        "a/.aws/credentials",
+        "a/.aws/config",
+        "strange ü?#%41.txt",
+        "a/kept.log/y",
+        "a/b/.git",
+        "Read.me",
+    ] {
+        tree.write(file, "text");
+    }
+    tree.write("a/key.pem", key);
+    let links = [
+        ("read.me", "to-file"),
+        ("x.log", "to-ignored"),
+        ("a/key.pem", "to-key"),
+        (".env", "to-secret"),
+        ("read.me", "id_dsa"),
+        ("../outside.txt", "to-outside"),
+        ("a", "to-directory"),
+        ("nothing", "to-nothing"),
+        (".git/config", "to-git"),
+        ("to-file", "to-link"),
+        ("../read.me", "a/up"),
+        ("read.me", "linked.log"),
+        (".", "a/itself"),
+    ];
+    links.into_iter().for_each(|(target, link)| symlink(target, tree.root.join(link)).unwrap());
+
+    let (files, place) = (tree.files(), tree.place());
+    let is_read = |path: &String| files.read(&self::path(path)).is_ok();
+    let read: BTreeSet<PathBuf> = tree
+        .paths()
+        .iter()
+        .filter(|path| is_read(path))
+        .map(|path| canonical_path(&tree.root.join(path)).unwrap())
+        .collect();
+    let declared = parse_input(".", &place).unwrap();
+    let declared = Declared { is_trusted: false, ..declared };
+    let walked =
+        resolve(&[declared], &Context::new(&place, &Forgetful, std::time::SystemTime::now())).unwrap();
+    let walked =
+        walked.resources.iter().map(|resource| file_path(&resource.uri, PathStyle::native()).unwrap());
+    let walked: BTreeSet<PathBuf> = walked
+        .map(PathBuf::from)
+        .filter(|path| !has_closed(path.strip_prefix(&tree.root).unwrap()))
+        .collect();
+    assert_eq!(read, walked);
+    assert!(read.len() > 15, "{read:?}");
+    for path in tree.paths().iter().filter(|path| !path.contains("key")) {
+        let value = path.replace('%', "%25");
+        let is_offered = files.offered(&value).contains(&value);
+        assert_eq!(is_offered, is_read(path), "{path}");
+    }
+}
+
+#[test]
+fn what_becomes_a_link_after_it_was_checked_is_not_followed() {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::symlink;
+        let tree = Tree::new(&[("a/x", "x"), ("private/x", "secret"), (".jpignore", "private\n")]);
+        let files = tree.files();
+        let checked = files.whole.find(&tree.root.join("a/x"), &tree.place()).unwrap();
+        fs::rename(tree.root.join("a"), tree.root.join("b")).unwrap();
+        symlink("private", tree.root.join("a")).unwrap();
+        assert!(files.content(&path("a/x"), &checked, IsOutright::No).is_err(), "a directory");
+        fs::remove_file(tree.root.join("b/x")).unwrap();
+        symlink("../private/x", tree.root.join("b/x")).unwrap();
+        assert!(files.content(&path("b/x"), &tree.root.join("b/x"), IsOutright::No).is_err(), "the file");
+    }
+}
+
+#[test]
+fn listed_file_is_refused_once_the_walk_that_gave_it_would_not() {
+    let tree = Tree::new(&[("built/x", "x"), (".gitignore", "built/\n"), ("a/y", "y")]);
+    let (files, place) = (tree.files(), tree.place());
+    let walked = |input: &str| Arc::new(Walked::new(parse_input(input, &place).unwrap(), &[]));
+    let listed =
+        |input: &str, path: &str| Listed::Walked { walked: walked(input), found_at: tree.root.join(path) };
+    let built = listed("built", "built/x");
+    assert!(files.read(&path("built/x")).is_err(), "a walk from the root does not go there");
+    assert!(files.read_listed(&path("built/x"), &built).is_ok(), "the one from the directory does");
+    let (glob, all) = (listed("a/*", "a/y"), listed("a", "a/y"));
+    tree.write("a/.ignore", "y\n");
+    for listed in [glob, all] {
+        let refused = files.read_listed(&path("a/y"), &listed).unwrap_err().to_string();
+        assert_eq!(refused, "a/y is not offered: a/.ignore ignores it by the rule `y`; read another file");
+    }
+    assert!(files.read_listed(&path("a/y"), &Listed::Outright).is_ok());
+}
+
+#[test]
+fn uri_that_the_server_gives_a_meaning_is_its_own_however_it_is_written() {
+    let tree = Tree::new(&[]);
+    let files = tree.files();
+    let root = files.root_uri().to_owned();
+    let encoded = root.replace("project", "pro%6Aect");
+    let upper = root.replacen("file", "FILE", 1);
+    for own in [
+        "jp://conversation/17",
+        "JP://blob/x",
+        "jp:x",
+        &root,
+        &format!("{root}a%2Fb"),
+        &format!("{root}%FF"),
+        &format!("{encoded}a"),
+        &format!("{upper}a"),
+        &format!("{root}../x"),
+        &format!("{root}a?b#c"),
+        &root.replacen("file://", "file://localhost", 1),
+        root.trim_end_matches('/'),
+        &format!("{}x/../project/a", root.trim_end_matches("project/")),
+    ] {
+        assert!(files.is_own(own), "{own}");
+    }
+    for other in
+        ["https://example.com/", "file:///elsewhere/x", "notes://jp:x", "external:abc/x", "mcp+a+jp://x"]
+    {
+        assert!(!files.is_own(other), "{other}");
+    }
+}
+
+#[test]
+fn file_that_is_not_there_yet_has_a_source_if_it_could_be_given() {
+    let tree = Tree::new(&[("a/x", "x"), ("built/x", "x"), (".gitignore", "built/\n")]);
+    let files = tree.files();
+    assert_eq!(files.source(&path("a/new")), Some(tree.root.join("a/new")));
+    assert_eq!(files.source(&path("a/x")), Some(tree.root.join("a/x")));
+    for none in [".env", ".git/new", ".jp/x", "built/new", "built/x", "nowhere/new"] {
+        assert_eq!(files.source(&path(none)), None, "{none}");
+    }
+}
+
+#[test]
+fn survey_depends_on_each_directory_and_on_the_rules_that_hold_there() {
+    let tree = Tree::new(&[("a/b/x", "x"), ("a/empty/.ignore", "")]);
+    let place = tree.place();
+    let declared = parse_input("a", &place).unwrap();
+    let survey = Survey::of(&declared, &[], &place, Limits::default()).unwrap();
+    for path in ["a", "a/b", "a/empty", "a/b/.gitignore", ".gitignore", "a/.jpignore"] {
+        assert!(survey.depends_on.contains(Path::new(&tree.root.join(path))), "{path}");
+    }
+}
+
+#[test]
+fn what_is_attached_outright_is_given_with_its_key_and_nothing_of_jp_or_git_is() {
+    let key = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n";
+    let tree = Tree::new(&[("key", key), (".git/HEAD", "x"), (".jp/config.toml", "x")]);
+    let files = tree.files();
+    assert!(files.read_listed(&path("key"), &Listed::Outright).is_ok());
+    assert!(files.read(&path("key")).unwrap_err().to_string().contains("it is a private key"));
+    for closed in [".git/HEAD", ".jp/config.toml"] {
+        assert!(files.read_listed(&path(closed), &Listed::Outright).is_err(), "{closed}");
+        assert_eq!(files.path_of(&format!("{}{closed}", files.root_uri())), None);
+    }
+}
+
+#[test]
+fn offered_name_with_a_percent_sign_leads_back_to_its_file() {
+    use mcp_resources::template::{UriTemplate, Value};
+
+    let tree = Tree::new(&[("a%20b.txt", "percent"), ("a b.txt", "space"), ("50%/x", "half")]);
+    let files = tree.files();
+    assert_eq!(files.offered("a"), ["a b.txt", "a%2520b.txt"]);
+    assert_eq!(files.offered("50%25/"), ["50%25/x"]);
+    let template = UriTemplate::parse("file:///{+path}").unwrap();
+    let values = [("path".to_owned(), Value::from("a%2520b.txt"))].into();
+    assert_eq!(template.expand(&values).unwrap(), "file:///a%2520b.txt");
+}
