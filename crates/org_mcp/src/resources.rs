@@ -14,7 +14,7 @@ const MAX_OFFERED: usize = 10 * 1024 * 1024;
 
 /// Makes the resources of the files, and the templates of what is in them.
 ///
-/// The templates are lenient: a file is `work/notes.org` where there are two of its name, and people write that, and
+/// The templates are lenient: a file is `office/notes.org` where there are two of its name, and people write that, and
 /// IDs, as they are.
 pub(crate) fn resources(files: &Files) -> Bundle {
     let templates = [outline(files), headline(files), id(files)];

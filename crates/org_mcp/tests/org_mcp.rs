@@ -33,7 +33,7 @@ fn files() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     for (path, text) in [
         ("org/tasks.org", TASKS),
-        ("org/work/notes.org", "* Work\n"),
+        ("org/office/notes.org", "* Office\n"),
         ("org/home/notes.org", "* Home\n:PROPERTIES:\n:ID: home\n:END:\n"),
         ("org/secret.txt", "secret"),
         ("org/.hidden.org", "secret"),
@@ -195,9 +195,9 @@ async fn what_does_not_exist_is_an_error_that_says_how_to_find_what_does() {
 async fn equal_names_are_told_apart_in_all_uris() {
     let directory = files();
     let (_child, mut client) = start(directory.path(), &["org/**/notes.org"], LATEST).await;
-    assert_eq!(uris(&mut client).await, ["org://home/notes.org", "org://work/notes.org"]);
-    assert_eq!(text(&mut client, "org://work/notes.org").await, "* Work\n");
-    assert_eq!(text(&mut client, "org://work/notes.org/headline/Work").await, "* Work\n");
+    assert_eq!(uris(&mut client).await, ["org://home/notes.org", "org://office/notes.org"]);
+    assert_eq!(text(&mut client, "org://office/notes.org").await, "* Office\n");
+    assert_eq!(text(&mut client, "org://office/notes.org/headline/Office").await, "* Office\n");
     for uri in ["org://home/notes.org/outline", "org://home%2Fnotes.org/outline"] {
         assert!(text(&mut client, uri).await.contains(r#""title":"Home""#), "{uri}");
     }
@@ -271,7 +271,7 @@ async fn no_uri_reaches_another_file() {
     let org = directory.path().join("org");
     std::os::unix::fs::symlink("../secret.org", org.join("link.org")).unwrap();
     std::os::unix::fs::symlink("..", org.join("up")).unwrap();
-    let (_child, mut client) = start(&org, &["tasks.org", "work/notes.org"], LATEST).await;
+    let (_child, mut client) = start(&org, &["tasks.org", "office/notes.org"], LATEST).await;
     let absolute = directory.path().join("secret.org").to_str().unwrap().to_owned();
     let paths = [
         "../secret.org",
@@ -305,9 +305,9 @@ async fn no_uri_reaches_another_file() {
         "tasks.org/",
         "TASKS.ORG",
         "tasks.org.",
-        "work",
-        "work/../tasks.org",
-        "work/notes.org",
+        "office",
+        "office/../tasks.org",
+        "office/notes.org",
         "file:///etc/passwd",
         "%C0%AE%C0%AE/secret.org",
         "*.org",
@@ -398,7 +398,10 @@ async fn subscriber_of_an_id_hears_of_it_when_it_moves_to_another_file() {
 async fn patterns_and_the_home_directory_are_expanded_without_a_shell() {
     let directory = files();
     let (_child, mut client) = start(directory.path(), &["~/org/**/*.org", "~/org/tasks.org"], LATEST).await;
-    assert_eq!(uris(&mut client).await, ["org://home/notes.org", "org://tasks.org", "org://work/notes.org"]);
+    assert_eq!(
+        uris(&mut client).await,
+        ["org://home/notes.org", "org://office/notes.org", "org://tasks.org"]
+    );
     fs::write(directory.path().join("a[1].org"), "* Bracket\n").unwrap();
     let (_child, mut client) = start(directory.path(), &["a[1].org"], LATEST).await;
     assert_eq!(uris(&mut client).await, ["org://a%5B1%5D.org"], "a file is what it is, before a pattern");

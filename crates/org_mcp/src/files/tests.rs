@@ -20,8 +20,9 @@ fn file_is_named_by_its_last_part() {
 
 #[test]
 fn equal_names_get_the_shortest_path_that_tells_them_apart() {
-    let paths = ["/none/x/work/notes.org", "/none/x/home/notes.org", "/none/y/home/notes.org", "/none/a.org"];
-    assert_eq!(names(&paths), ["work/notes.org", "x/home/notes.org", "y/home/notes.org", "a.org"]);
+    let paths =
+        ["/none/x/office/notes.org", "/none/x/home/notes.org", "/none/y/home/notes.org", "/none/a.org"];
+    assert_eq!(names(&paths), ["office/notes.org", "x/home/notes.org", "y/home/notes.org", "a.org"]);
     assert_eq!(names(&["/notes.org", "/none/notes.org"]), ["notes.org", "none/notes.org"]);
 }
 
