@@ -76,7 +76,10 @@ fn what_the_library_serves_is_listed_and_read() {
             (&json!(revision), &json!(2), &json!(3), &json!([]))
         );
         let first = &sandbox.json(&["mcp", "resources", "notes"])[0];
-        assert_eq!((&first["uri"], &first["size"]), (&json!("notes://a%20b.md"), &json!(9)));
+        assert_eq!(
+            (&first["uri"], &first["mimeType"]),
+            (&json!("notes://a%20b.md"), &json!("text/markdown"))
+        );
         let templates = sandbox.json(&["mcp", "templates", "notes"]);
         assert_eq!(templates[1]["uriTemplate"], "notes://{file}/outline");
         let read = |uri: &str| sandbox.jp(&["mcp", "read", "notes", uri]);
