@@ -21,7 +21,7 @@ use super::{TemplateError, UriTemplate, Value, Values};
 pub(super) use landmarks::{Landmark, Place};
 use plan::{Plan, Region};
 
-/// The longest URI in bytes that is looked at; longer ones match nothing.
+/// The longest URI in bytes that is looked at, with all encoded that is not ASCII; longer ones match nothing.
 pub const MAX_URI_LENGTH: usize = 128 * 1024;
 
 /// The most values that a URI may give, those of a list counted one by one; with more it matches nothing.
@@ -280,6 +280,9 @@ impl<'u> Uri<'u> {
             return None;
         }
         let normal = normalize(uri)?;
+        if normal.len() > MAX_URI_LENGTH {
+            return None;
+        }
         let scheme = scheme_length(uri).unwrap_or(0);
         let has_capitals = uri[..scheme].bytes().any(|byte| byte.is_ascii_uppercase());
         let folded = has_capitals.then(|| uri[..scheme].to_ascii_lowercase() + &normal[scheme..]);
