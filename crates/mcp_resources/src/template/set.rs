@@ -28,9 +28,10 @@ mod tests;
 /// - in templates without a query or a fragment also at the end, and before simple variables there if it ends with
 ///   a reserved character: `x:{+a}/1`, `x:{+a}/1/{b}`.
 ///
-/// Where they differ in other text or in names of queries alone, as `x:{+a}/1/{+b}` and `x:{?v1}` do, each costs some nanoseconds to see
-/// whether the URI has that text at all, whatever its length. Those of which it seems to have all are matched one after
-/// the other, the most specific first: that costs so many times what one does, at worst.
+/// Where they differ in other text alone, as `x:{+a}/1/{+b}` and `x:{a}-1-{b}` do, or in the names of queries, as
+/// `x:{?a1}` does, each costs some nanoseconds to see whether the URI has that text at all, whatever its length. Those
+/// of which it seems to have all are matched one after the other, the most specific first: that costs so many times
+/// what one does, at worst.
 ///
 /// ```
 /// use mcp_resources::template::{Matcher, TemplateSet, UriTemplate};
