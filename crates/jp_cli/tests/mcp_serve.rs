@@ -502,8 +502,9 @@ fn is_of(file: &std::path::Path, blob: &str) -> bool {
 #[test]
 fn no_path_leads_out_of_the_workspace() {
     let sandbox = workspace();
-    let secret = sandbox.write("~/work/secret.md", "SECRET");
-    sandbox.write("~/work/project-too/secret.md", "SECRET");
+    let secret = sandbox.write("../secret.md", "SECRET").canonicalize().unwrap();
+    let sibling = format!("../{}-too/secret.md", sandbox.root.file_name().unwrap().to_str().unwrap());
+    sandbox.write(&sibling, "SECRET");
     symlink("..", sandbox.path("link")).unwrap();
     symlink("../../secret.md", sandbox.path("src/link.md")).unwrap();
     let secret = secret.to_str().unwrap();
