@@ -5,6 +5,7 @@
 
 mod declarations;
 mod events_json;
+mod template_sets;
 mod templates;
 mod tool_output;
 mod uris;
@@ -12,6 +13,7 @@ mod view;
 
 pub use declarations::declarations;
 pub use events_json::events_json;
+pub use template_sets::template_sets;
 pub use templates::templates;
 pub use tool_output::tool_output;
 pub use uris::uris;

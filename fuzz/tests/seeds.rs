@@ -44,6 +44,18 @@ fn templates_hold_for_every_cut_of_every_pair_of_their_seeds() {
 }
 
 #[test]
+fn template_sets_hold_for_every_uri_of_their_seeds_and_every_cut_of_it() {
+    let seeds: Vec<_> =
+        seeds("template_sets").into_iter().map(|seed| String::from_utf8(seed).unwrap()).collect();
+    for (templates, _) in seeds.iter().filter_map(|seed| seed.rsplit_once('\n')) {
+        for (_, uri) in seeds.iter().filter_map(|seed| seed.rsplit_once('\n')) {
+            (0..=uri.len())
+                .for_each(|length| jp_fuzz::template_sets(&format!("{templates}\n{}", &uri[..length])));
+        }
+    }
+}
+
+#[test]
 fn declarations_hold_for_every_line_of_their_seeds() {
     for seed in seeds("declarations") {
         let seed = String::from_utf8(seed).unwrap();

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 type Shape = (&'static str, fn(usize) -> String, &'static str);
 
 fn measure_matching() -> Result<(), Box<dyn Error>> {
-    let shapes: [Shape; 4] = [
+    let shapes: [Shape; 6] = [
         ("prefixes that differ", |n| format!("app://kind{n}/{{id}}/{{+path}}"), "app://kind7/12/some/path"),
         ("one prefix, ends that differ", |n| format!("app://{{id}}/kind{n}"), "app://12/kind7"),
         (
@@ -57,7 +57,17 @@ fn measure_matching() -> Result<(), Box<dyn Error>> {
             |n| format!("app://{{id}}/kind{n}/{{+path}}"),
             "app://12/kind7/some/path",
         ),
-        ("one prefix, queries", |n| format!("app://kind/{{id}}{{?of{n}}}"), "app://kind/12?of7=1"),
+        (
+            "one prefix, text that may stand anywhere",
+            |n| format!("app://{{+path}}/kind{n}/{{+rest}}"),
+            "app://12/kind7/some/path",
+        ),
+        (
+            "one prefix, text in a segment",
+            |n| format!("app://{{id}}-kind{n}-{{name}}"),
+            "app://12-kind7-name",
+        ),
+        ("one prefix, names of queries", |n| format!("app://kind/{{id}}{{?of{n}}}"), "app://kind/12?of7=1"),
     ];
     for (name, template, uri) in shapes {
         let (ten, thousand) = (set(10, template)?, set(1000, template)?);
@@ -81,12 +91,14 @@ fn measure_matching() -> Result<(), Box<dyn Error>> {
     }
     println!("one template and a URI of 64 KiB, the slowest: {:.2?}, {}", slowest.0, slowest.1);
     let middles = set(1000, |n| format!("x:{{a}}-kind{n}-{{b}}"))?;
-    let uri = format!("x:{}", "-kind99".repeat(HOSTILE / 7));
-    let once = |_| elapsed(|| drop(black_box(middles.find(black_box(&uri)))));
-    println!(
-        "1,000 templates of one prefix that all look at all of 64 KiB: {:.2?}",
-        (0..5).map(once).min().unwrap_or_default()
-    );
+    let repeated = format!("x:{}", "-kind99".repeat(HOSTILE / 7));
+    let texts: String = (0..1000).map(|n| format!("-kind{n}-")).collect();
+    let late = format!("x:{}{texts}/", "a".repeat(HOSTILE - texts.len()));
+    for (name, uri) in [("one text again and again", repeated), ("the texts of all at the end", late)] {
+        let once = |_| elapsed(|| drop(black_box(middles.find(black_box(&uri)))));
+        let time = (0..5).map(once).min().unwrap_or_default();
+        println!("1,000 templates of one prefix and a URI of 64 KiB, {name}: {time:.2?}");
+    }
     Ok(())
 }
 

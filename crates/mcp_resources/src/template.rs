@@ -32,7 +32,7 @@ use std::str::FromStr;
 pub use error::{ExpandError, Problem, TemplateError};
 pub use matcher::{MAX_ITEMS, MAX_URI_LENGTH, Match, Matcher, Variable};
 pub use parse::{MAX_TEMPLATE_LENGTH, MAX_VARIABLES};
-pub use set::TemplateSet;
+pub use set::{MAX_COMPARED, TemplateSet};
 
 /// A parsed URI template.
 ///
@@ -100,7 +100,7 @@ struct VariableSpec {
     modifier: Modifier,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Modifier {
     None,
     /// At most so many characters of the value.

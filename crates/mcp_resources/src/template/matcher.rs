@@ -19,7 +19,7 @@ use std::sync::Arc;
 use super::encoding::{normalize, scheme_length};
 use super::{TemplateError, UriTemplate, Value, Values};
 pub(super) use landmarks::{Landmark, Place};
-use plan::{Plan, Region};
+use plan::{Fragment, Plan, Region};
 
 /// The longest URI in bytes that is looked at, with all encoded that is not ASCII; longer ones match nothing.
 pub const MAX_URI_LENGTH: usize = 128 * 1024;
@@ -260,10 +260,40 @@ impl Matcher {
         regions.filter(|_| self.plan.scheme > 0).flat_map(Region::literals)
     }
 
+    /// The names that the query of every URI that matches has, if it has a query; nothing if it is not sure where
+    /// that starts.
+    pub(super) fn query_names(&self) -> Option<QueryNames<'_>> {
+        let is_first = |fragment: &Fragment| fragment.number_signs == 0;
+        let query = self.plan.query.as_ref().filter(|_| self.plan.fragment.as_ref().is_none_or(is_first))?;
+        let names = query.pairs.names().collect();
+        let (byte, before, fragment) = (query.byte, query.before, self.plan.fragment.as_ref());
+        let without = WithoutQuery { byte, before, body: &self.plan.body, fragment };
+        Some(QueryNames { byte, before, names, without })
+    }
+
     /// The bytes of the template's own text: the more, the more specific it is.
     pub(super) fn literal_length(&self) -> usize {
         self.plan.literal_length
     }
+}
+
+/// What is sure of a template's query: it starts at the first such byte after so many others like it, unless a `#`
+/// stands before.
+#[derive(Debug, Clone)]
+pub(super) struct QueryNames<'p> {
+    pub(super) byte: u8,
+    pub(super) before: usize,
+    pub(super) names: Vec<&'p str>,
+    pub(super) without: WithoutQuery<'p>,
+}
+
+/// What a URI without the query has to match: equal for templates that differ in nothing but names there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct WithoutQuery<'p> {
+    byte: u8,
+    before: usize,
+    body: &'p Region,
+    fragment: Option<&'p Fragment>,
 }
 
 /// A URI in the form in which it is compared.

@@ -1,15 +1,19 @@
 //! Many templates, and the one among them that a URI belongs to.
 //!
 //! From each template follows where every URI of it has certain literals, its landmarks; the index is a tree of these,
-//! which a URI goes down from one literal that it has to the next. The templates at the places that it comes to are
-//! candidates; where there are many, those go of which it lacks a piece of text anywhere. The others are matched, the
-//! most specific first.
+//! which a URI goes down from one literal that it has to the next. At the places that it comes to, its clues lead on:
+//! pieces of text that it has somewhere, and the first name in its query. The templates found so are candidates, which
+//! are matched, the most specific first.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use super::matcher::Uri;
 use super::{Match, Matcher};
-use grams::Grams;
-use index::Index;
+use clues::Features;
+use index::{Index, Text};
 
+mod clues;
 mod grams;
 mod index;
 #[cfg(test)]
@@ -22,16 +26,20 @@ mod tests;
 ///
 /// # Cost
 ///
-/// Among a thousand templates a URI is found about as fast as among ten, and hostile URIs cost what [`Matcher`]
-/// promises for one template, if the templates differ in text whose place is sure:
+/// Among a thousand templates a URI is found about as fast as among ten, if they differ in
+/// - two bytes of text or more, wherever that stands: `x:{a}/k1`, `x:{+a}/k1/{+b}`, `x:{a}-k1-{b}`;
+/// - the names of their queries: `x:{?k1}`.
+///
+/// What they differ in otherwise, as in the names of `{;k1}`, is no help: those that are left are matched one after
+/// the other, the most specific first.
+///
+/// Hostile URIs cost what [`Matcher`] promises for one template, if the templates differ in text whose place is sure:
 /// - at the start, and behind simple variables there if it starts with a reserved character: `x:{a}/1/{+b}`;
 /// - in templates without a query or a fragment also at the end, and before simple variables there if it ends with
 ///   a reserved character: `x:{+a}/1`, `x:{+a}/1/{b}`.
 ///
-/// Where they differ in other text alone, as `x:{+a}/1/{+b}` and `x:{a}-1-{b}` do, or in the names of queries, as
-/// `x:{?a1}` does, each costs some nanoseconds to see whether the URI has that text at all, whatever its length. Those
-/// of which it seems to have all are matched one after the other, the most specific first: that costs so many times
-/// what one does, at worst.
+/// Where they differ otherwise, a URI that has the text of many is compared with one after the other, and given up on
+/// after [`MAX_COMPARED`] bytes.
 ///
 /// ```
 /// use mcp_resources::template::{Matcher, TemplateSet, UriTemplate};
@@ -45,10 +53,17 @@ mod tests;
 #[derive(Debug, Clone, Default)]
 pub struct TemplateSet {
     matchers: Vec<Matcher>,
+    /// Their places, the most specific first. The index knows them by where they stand here.
+    ranked: Vec<usize>,
     index: Index,
-    /// For each template the pieces that a URI of it holds somewhere.
+    /// For each, in that order, the pieces that a URI of it holds somewhere.
     pieces: Vec<Vec<usize>>,
 }
+
+/// The most bytes that a set compares a URI with templates for, its length counted for each; where that finds none,
+/// the URI matches nothing. It takes thousands of candidates for a URI of usual length to get there, and 8 for one of
+/// 64 KiB.
+pub const MAX_COMPARED: usize = 512 * 1024;
 
 /// So many templates are matched without a further look at the URI.
 const FEW: usize = 4;
@@ -56,30 +71,44 @@ const FEW: usize = 4;
 impl TemplateSet {
     /// Makes a set; the order counts where templates are equally specific.
     pub fn new(matchers: Vec<Matcher>) -> Self {
-        let index = Index::new(matchers.iter().map(Matcher::landmarks).enumerate());
-        let pieces_of = |matcher: &Matcher| matcher.literals().flat_map(grams::pieces).collect();
-        let pieces = matchers.iter().map(pieces_of).collect();
-        Self { matchers, index, pieces }
+        let mut ranked: Vec<usize> = (0..matchers.len()).collect();
+        ranked.sort_by_key(|place| Reverse(matchers[*place].literal_length()));
+        let in_order = || ranked.iter().map(|place| &matchers[*place]);
+        let landmarks: Vec<_> = in_order().map(Matcher::landmarks).collect();
+        let features: Vec<_> = in_order().map(Features::of).collect();
+        let index = Index::new(&landmarks, &features);
+        let pieces = features.into_iter().map(|features| features.pieces).collect();
+        Self { ranked, index, pieces, matchers }
     }
 
     /// Finds the template of a URI: its place in the list that the set was made of, and the values.
     pub fn find(&self, uri: &str) -> Option<(usize, Match)> {
         let uri = Uri::new(uri)?;
-        let mut candidates = self.index.templates_of(uri.folded());
-        if candidates.len() > FEW {
-            let grams = Grams::new(uri.folded());
-            candidates.retain(|index| grams.have(&self.pieces[*index]));
+        let text = Text::new(uri.folded());
+        let lists = self.index.find(&text);
+        let is_few = lists.iter().map(|list| list.len()).sum::<usize>() <= FEW;
+        let mut lists: BinaryHeap<_> = lists.into_iter().map(Reverse).collect();
+        let mut compared = 0;
+        // The list on top starts with the most specific one that is left.
+        while let Some(Reverse(list)) = lists.pop() {
+            let Some((rank, rest)) = list.split_first() else { continue };
+            let place = self.ranked[*rank];
+            if is_few || text.grams().have(&self.pieces[*rank]) {
+                compared += text.uri().len();
+                if compared > MAX_COMPARED {
+                    return None;
+                }
+                if let Some(found) = self.matchers[place].matches_normal(&uri) {
+                    return Some((place, found));
+                }
+            }
+            lists.push(Reverse(rest));
         }
-        candidates.sort_unstable_by_key(|index| self.rank(*index));
-        candidates.into_iter().find_map(|index| Some((index, self.matchers[index].matches_normal(&uri)?)))
+        None
     }
 
     /// Gives the templates in the order in which they came.
     pub fn matchers(&self) -> &[Matcher] {
         &self.matchers
-    }
-
-    fn rank(&self, index: usize) -> (std::cmp::Reverse<usize>, usize) {
-        (std::cmp::Reverse(self.matchers[index].literal_length()), index)
     }
 }

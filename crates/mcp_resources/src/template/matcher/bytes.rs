@@ -1,7 +1,7 @@
 //! Sets of bytes.
 
 /// Any number of the 256 bytes; asking for one takes the same time whatever is in it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(super) struct ByteSet([u64; 4]);
 
 impl ByteSet {

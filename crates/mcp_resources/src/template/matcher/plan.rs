@@ -21,7 +21,7 @@ pub(super) struct Plan {
 }
 
 /// A literal, and fields with a literal after each, which only the last may lack.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Region {
     pub(super) start: String,
     pub(super) fields: Vec<Field>,
@@ -31,7 +31,7 @@ pub(super) struct Region {
 }
 
 /// Variables with no literal between them, and the literal after them.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Field {
     pub(super) atoms: Vec<Atom>,
     /// For each atom the bytes that those after it start with.
@@ -41,7 +41,7 @@ pub(super) struct Field {
     pub(super) end: String,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Atom {
     /// `{v}`, `{v*}`, `{+v}`, `{#v}`: the first of its field.
     Text(Capture),
@@ -54,7 +54,7 @@ pub(super) enum Atom {
 }
 
 /// One mention of a variable.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Capture {
     /// The index of the variable's name.
     pub(super) variable: usize,
@@ -63,7 +63,7 @@ pub(super) struct Capture {
 }
 
 /// What a value may hold; encoded, it may hold everything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Class {
     /// No reserved character.
     Simple,
@@ -76,7 +76,7 @@ pub(super) enum Class {
 }
 
 /// Named values, in any order.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Pairs {
     /// By name, and for one name by how much they hold.
     captures: Vec<(String, Capture)>,
@@ -93,7 +93,7 @@ pub(super) struct Query {
     pub(super) before: usize,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Fragment {
     pub(super) region: Region,
     /// How many `#` of the template's own stand before.
@@ -231,6 +231,10 @@ impl Pairs {
     /// The length of the longest name.
     pub(super) fn longest(&self) -> usize {
         self.longest
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.captures.iter().map(|(name, _)| name.as_str())
     }
 
     pub(super) fn knows(&self, name: &str) -> bool {

@@ -1,9 +1,12 @@
 //! Templates by their landmarks.
 
+use std::cell::OnceCell;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::clues::{Clues, Features};
+use super::grams::Grams;
 use crate::template::encoding::is_reserved;
 use crate::template::matcher::steps::count;
 use crate::template::matcher::{Landmark, Place};
@@ -12,7 +15,7 @@ use crate::template::matcher::{Landmark, Place};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
     /// The templates without further landmarks.
-    templates: Vec<usize>,
+    templates: Clues,
     branches: Vec<Branch>,
 }
 
@@ -33,32 +36,39 @@ struct Edge {
     index: Index,
 }
 
-/// A URI, and where it has reserved characters.
-struct Text<'u> {
-    bytes: &'u [u8],
+/// A URI, and what it has.
+pub(super) struct Text<'u> {
+    uri: &'u str,
+    /// Where its reserved characters are.
     reserved: Vec<usize>,
+    /// The pieces of it, once they were asked for.
+    grams: OnceCell<Grams>,
 }
 
 impl Index {
-    /// Makes a tree of templates, each given by a number.
-    pub(super) fn new<'p>(templates: impl Iterator<Item = (usize, Vec<Landmark<'p>>)>) -> Self {
-        let templates: Vec<_> = templates.collect();
-        Self::of(templates.iter().map(|(template, landmarks)| (*template, landmarks.as_slice())))
+    /// Makes a tree of templates, each given by a number, which is also that of its features.
+    pub(super) fn new(landmarks: &[Vec<Landmark<'_>>], features: &[Features<'_>]) -> Self {
+        Self::of(landmarks.iter().map(Vec::as_slice).enumerate(), features)
     }
 
-    fn of<'l>(templates: impl Iterator<Item = (usize, &'l [Landmark<'l>])>) -> Self {
+    fn of<'l>(
+        templates: impl Iterator<Item = (usize, &'l [Landmark<'l>])>,
+        features: &[Features<'_>],
+    ) -> Self {
         let mut index = Self::default();
+        let mut here = Vec::new();
         let mut below: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (template, landmarks) in templates {
             match landmarks.split_first() {
                 Some(((place, literal), rest)) => {
                     below.entry((*place, place.key(literal))).or_default().push((template, rest));
                 }
-                None => index.templates.push(template),
+                None => here.push(template),
             }
         }
+        index.templates = Clues::new(here, features);
         for ((place, literal), templates) in below {
-            index.branch(place).push(literal, Self::of(templates.into_iter()));
+            index.branch(place).push(literal, Self::of(templates.into_iter(), features));
         }
         index
     }
@@ -70,19 +80,19 @@ impl Index {
         self.branches.last_mut().expect("there is one now")
     }
 
-    /// Finds the templates whose landmarks a URI has.
-    pub(super) fn templates_of(&self, uri: &str) -> Vec<usize> {
+    /// Finds the templates that may have made a URI, as lists in order.
+    pub(super) fn find<'i>(&'i self, text: &'i Text<'_>) -> Vec<&'i [usize]> {
         let mut found = Vec::new();
-        self.find(&Text::new(uri), 0..uri.len(), &mut found);
+        self.find_in(text, 0..text.uri.len(), &mut found);
         found
     }
 
-    fn find(&self, text: &Text<'_>, rest: Range<usize>, found: &mut Vec<usize>) {
-        found.extend(&self.templates);
+    fn find_in<'i>(&'i self, text: &'i Text<'_>, rest: Range<usize>, found: &mut Vec<&'i [usize]>) {
+        self.templates.find(text, found);
         for branch in &self.branches {
             let Some(rest) = text.rest_at(branch.place, rest.clone()) else { continue };
-            for edge in branch.edges_of(&text.bytes[rest.clone()]) {
-                edge.index.find(text, branch.place.after(edge.literal.len(), rest.clone()), found);
+            for edge in branch.edges_of(&text.uri.as_bytes()[rest.clone()]) {
+                edge.index.find_in(text, branch.place.after(edge.literal.len(), rest.clone()), found);
             }
         }
     }
@@ -145,10 +155,18 @@ impl Place {
 }
 
 impl<'u> Text<'u> {
-    fn new(uri: &'u str) -> Self {
+    pub(super) fn new(uri: &'u str) -> Self {
         count(uri.len());
         let reserved = uri.bytes().enumerate().filter(|(_, byte)| is_reserved(*byte));
-        Self { bytes: uri.as_bytes(), reserved: reserved.map(|(at, _)| at).collect() }
+        Self { uri, reserved: reserved.map(|(at, _)| at).collect(), grams: OnceCell::new() }
+    }
+
+    pub(super) fn uri(&self) -> &'u str {
+        self.uri
+    }
+
+    pub(super) fn grams(&self) -> &Grams {
+        self.grams.get_or_init(|| Grams::of(self.uri))
     }
 
     /// What is left of the text from where a literal stands at a place, or up to it.

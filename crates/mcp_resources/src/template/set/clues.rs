@@ -1,0 +1,141 @@
+//! Templates by what a URI of theirs has somewhere: a piece of text, or a name in its query.
+
+use std::collections::{HashMap, HashSet};
+
+use super::FEW;
+use super::grams::{self, Grams};
+use super::index::Text;
+use crate::template::matcher::QueryNames;
+use crate::template::matcher::steps::count;
+use crate::template::{MAX_ITEMS, Matcher};
+
+/// A template with more names in its query is not found by them.
+const NAMES: usize = 16;
+
+/// What is known of a template's URIs wherever it may stand in them.
+#[derive(Debug, Clone)]
+pub(super) struct Features<'t> {
+    /// The numbers of pieces of text that all of them have.
+    pub(super) pieces: Vec<usize>,
+    pub(super) query: Option<QueryNames<'t>>,
+}
+
+/// Templates, by number; each list is in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Clues {
+    /// Those of which nothing is known, or that are few.
+    others: Vec<usize>,
+    /// Under one piece each, that which the fewest others have.
+    by_piece: HashMap<usize, Vec<usize>>,
+    /// Those pieces.
+    pieces: Option<Grams>,
+    by_query: Vec<ByQuery>,
+}
+
+/// Templates whose queries start at one place.
+#[derive(Debug, Clone)]
+struct ByQuery {
+    byte: u8,
+    before: usize,
+    /// The first of each that a URI without a query may be of: the others differ in nothing but the query.
+    without: Vec<usize>,
+    /// By each of their names.
+    by_name: HashMap<String, Vec<usize>>,
+}
+
+impl Clues {
+    /// Takes templates in order of their numbers, which are those of their features.
+    pub(super) fn new(templates: Vec<usize>, features: &[Features<'_>]) -> Self {
+        let mut clues = Self::default();
+        if templates.len() <= FEW {
+            clues.others = templates;
+            return clues;
+        }
+        let mut pieces: HashMap<usize, usize> = HashMap::new();
+        let mut names: HashMap<&str, usize> = HashMap::new();
+        let mut without = HashSet::new();
+        for features in templates.iter().map(|template| &features[*template]) {
+            features.pieces.iter().for_each(|piece| *pieces.entry(*piece).or_default() += 1);
+            features.names().for_each(|name| *names.entry(name).or_default() += 1);
+        }
+        for template in templates {
+            let features = &features[template];
+            let piece = features.pieces.iter().min_by_key(|piece| pieces[piece]);
+            let rarest = features.names().map(|name| names[name]).min();
+            match (piece, &features.query) {
+                (Some(piece), _) if rarest.is_none_or(|name| pieces[piece] <= name) => {
+                    clues.by_piece.entry(*piece).or_default().push(template);
+                }
+                (_, Some(query)) if rarest.is_some() => {
+                    let is_first = without.insert(query.without);
+                    clues.by_query(query).push(template, query, is_first);
+                }
+                _ => clues.others.push(template),
+            }
+        }
+        clues.pieces = (!clues.by_piece.is_empty()).then(|| clues.by_piece.keys().copied().collect());
+        clues
+    }
+
+    fn by_query(&mut self, query: &QueryNames<'_>) -> &mut ByQuery {
+        let (byte, before) = (query.byte, query.before);
+        let known = self.by_query.iter().position(|known| (known.byte, known.before) == (byte, before));
+        let index = known.unwrap_or_else(|| {
+            self.by_query.push(ByQuery { byte, before, without: Vec::new(), by_name: HashMap::new() });
+            self.by_query.len() - 1
+        });
+        &mut self.by_query[index]
+    }
+
+    /// Finds those that may have made a URI, as lists in order.
+    pub(super) fn find<'c>(&'c self, text: &'c Text<'_>, found: &mut Vec<&'c [usize]>) {
+        found.push(&self.others);
+        if let Some(pieces) = &self.pieces {
+            found.extend(pieces.shared_with(text.grams()).map(|piece| &*self.by_piece[&piece]));
+        }
+        self.by_query.iter().for_each(|query| query.find(text.uri(), found));
+    }
+}
+
+impl ByQuery {
+    fn push(&mut self, template: usize, query: &QueryNames<'_>, is_first: bool) {
+        self.without.extend(is_first.then_some(template));
+        for name in &query.names {
+            let named = self.by_name.entry((*name).to_owned()).or_default();
+            // A template may have a name twice.
+            if named.last() != Some(&template) {
+                named.push(template);
+            }
+        }
+    }
+
+    fn find<'c>(&'c self, uri: &str, found: &mut Vec<&'c [usize]>) {
+        count(uri.len());
+        let mut starts = uri.bytes().enumerate().filter(|(_, byte)| *byte == self.byte);
+        let start = starts.nth(self.before).map(|(at, _)| at);
+        // What follows a `#` is no query to the templates with a fragment.
+        if start.is_none_or(|start| uri[..start].contains('#')) {
+            found.push(&self.without);
+        }
+        if let Some(start) = start {
+            let (query, _) = uri[start + 1..].split_once('#').unwrap_or((&uri[start + 1..], ""));
+            let names = query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
+            // It needs a template with all of them.
+            let named =
+                names.take(MAX_ITEMS).map(|name| self.by_name.get(name).map_or(&[][..], Vec::as_slice));
+            found.extend(named.min_by_key(|list| list.len()));
+        }
+    }
+}
+
+impl<'t> Features<'t> {
+    pub(super) fn of(matcher: &'t Matcher) -> Self {
+        Self { pieces: matcher.literals().flat_map(grams::pieces).collect(), query: matcher.query_names() }
+    }
+
+    /// The names by which the template is found.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let query = self.query.iter().filter(|query| query.names.len() <= NAMES);
+        query.flat_map(|query| query.names.iter().copied())
+    }
+}
