@@ -278,6 +278,13 @@ impl Thread<'_> {
         })
     }
 
+    /// Returns whether anything is delivered otherwise than whole.
+    #[must_use]
+    pub fn is_shortened(&self) -> bool {
+        let deliveries = self.messages.iter().flat_map(Message::deliveries);
+        deliveries.into_iter().any(|delivery| !matches!(delivery, Delivery::Full(_)))
+    }
+
     /// Returns whether an answer has to fit a schema anywhere.
     #[must_use]
     pub fn has_schema(&self) -> bool {

@@ -43,19 +43,18 @@ pub(super) struct Candidate<'m> {
 pub(super) struct Coverage {
     /// How often the model has answered.
     round: usize,
-    /// By URI without its fragment.
-    files: HashMap<String, File>,
+    /// Each URI by a number, which takes less room than the URI.
+    uris: HashMap<String, Uri>,
+    /// What is delivered of a file as it is, oldest first, by its URI without a fragment.
+    files: HashMap<Uri, VecDeque<Piece>>,
     /// By whole URI.
-    versions: HashMap<String, Versions>,
+    versions: HashMap<(Uri, Checksum), Version>,
+    /// The newest version from a server, by whole URI.
+    newest: HashMap<(Uri, Option<String>), Checksum>,
     hasher: Hasher,
 }
 
-/// The visible parts of a file.
-#[derive(Default)]
-struct File {
-    /// What is delivered as it is, oldest first.
-    pieces: VecDeque<Piece>,
-}
+type Uri = usize;
 
 /// Lines that are visible as they are.
 struct Piece {
@@ -67,14 +66,6 @@ struct Piece {
     part: Option<Range<usize>>,
     /// Its lines, once they were compared; nothing where they can't be read.
     table: OnceCell<Option<LineTable>>,
-}
-
-/// The versions of one URI.
-#[derive(Default)]
-struct Versions {
-    by_checksum: HashMap<Checksum, Version>,
-    /// By the server that they are from.
-    newest: HashMap<Option<String>, Checksum>,
 }
 
 /// One version of one URI.
@@ -102,7 +93,7 @@ pub(super) enum Stands {
     /// Whole, as something else.
     Otherwise,
     /// As what changed from the version that stands there.
-    Diff(Place),
+    Diff(Box<Place>),
     /// As references to lines, and the others.
     Parts,
 }
@@ -174,8 +165,8 @@ impl Coverage {
 
     /// Refers to the same content; `None` where none is visible.
     fn reference(&self, candidate: &Candidate<'_>, policy: &Policy) -> Result<Option<Shorter>, WhyFull> {
-        let Some(versions) = self.versions.get(&candidate.snapshot.uri) else { return Ok(None) };
-        let Some(version) = versions.by_checksum.get(&candidate.place.checksum) else { return Ok(None) };
+        let Some(uri) = self.uris.get(&candidate.snapshot.uri) else { return Ok(None) };
+        let Some(version) = self.versions.get(&(*uri, candidate.place.checksum)) else { return Ok(None) };
         if version.answered.is_some_and(|round| round < self.round) {
             return Err(WhyFull::AskedAgain);
         }
@@ -184,7 +175,7 @@ impl Coverage {
         if !is_near(seen.oldest, candidate, policy) {
             return Ok(None);
         }
-        let newest = versions.newest.get(&candidate.server);
+        let newest = self.newest.get(&(*uri, candidate.server.clone()));
         let is_back = newest.is_some_and(|newest| *newest != candidate.place.checksum);
         let text = words::reference(candidate.snapshot, &seen.place, &seen.stands, is_back);
         Ok(Some((Delivery::Reference { at: seen.place.clone() }, text)))
@@ -223,7 +214,8 @@ impl Coverage {
     /// Returns the visible lines of the same file that are not too far back, the newest first; never none.
     fn near(&self, candidate: &Candidate<'_>, policy: &Policy) -> Result<Vec<&Piece>, WhyFull> {
         let (file, _) = uri::split_fragment(&candidate.snapshot.uri);
-        let pieces = self.files.get(file).into_iter().flat_map(|file| file.pieces.iter().rev());
+        let pieces = self.uris.get(file).and_then(|file| self.files.get(file));
+        let pieces = pieces.into_iter().flat_map(|pieces| pieces.iter().rev());
         let of_server: Vec<&Piece> = pieces.filter(|piece| piece.server == candidate.server).collect();
         let why = if of_server.is_empty() { WhyFull::New } else { WhyFull::TooFarBack };
         let near = of_server.into_iter().filter(|piece| is_near(piece.place.turn, candidate, policy));
@@ -313,29 +305,31 @@ impl Coverage {
 
     /// Returns the newest version of a URI from a server, where its content is visible.
     fn newest(&self, uri: &str, server: &Option<String>) -> Option<&Seen> {
-        let versions = self.versions.get(uri)?;
-        let newest = versions.newest.get(server)?;
-        versions.by_checksum.get(newest)?.seen.as_ref()
+        let uri = *self.uris.get(uri)?;
+        let newest = *self.newest.get(&(uri, server.clone()))?;
+        self.versions.get(&(uri, newest))?.seen.as_ref()
     }
 
     fn add(&mut self, candidate: &Candidate<'_>, delivery: &Delivery, visible: &mut Visible<'_, '_, '_>) {
         let (file, _) = uri::split_fragment(&candidate.snapshot.uri);
         let new = candidate.new_lines(delivery, visible);
         let has_new = !new.is_empty();
+        let file = self.number(file);
         for (first, part) in new {
-            let pieces = &mut self.files.entry_ref(file).or_default().pieces;
+            // Most files stand once.
+            let pieces = self.files.entry(file).or_insert_with(|| VecDeque::with_capacity(1));
             let (place, server) = (candidate.place.clone(), candidate.server.clone());
             pieces.push_back(Piece { place, server, first, part, table: OnceCell::new() });
             if pieces.len() > MOST_PIECES {
                 pieces.pop_front();
             }
         }
-        let versions = self.versions.entry_ref(&*candidate.snapshot.uri).or_default();
-        let version = versions.by_checksum.entry(candidate.place.checksum).or_default();
+        let uri = self.number(&candidate.snapshot.uri);
+        let version = self.versions.entry((uri, candidate.place.checksum)).or_default();
         let stands = match delivery {
             Delivery::Full(_) if has_new => Some(Stands::Lines),
             Delivery::Full(_) => Some(Stands::Otherwise),
-            Delivery::Diff { base } => Some(Stands::Diff(base.clone())),
+            Delivery::Diff { base } => Some(Stands::Diff(Box::new(base.clone()))),
             Delivery::Lines { .. } if has_new => Some(Stands::Parts),
             _ => None,
         };
@@ -348,7 +342,13 @@ impl Coverage {
             }
             None => _ = version.answered.get_or_insert(self.round),
         }
-        versions.newest.insert(candidate.server.clone(), candidate.place.checksum);
+        self.newest.insert((uri, candidate.server.clone()), candidate.place.checksum);
+    }
+
+    /// Returns the number of a URI, a new one where it has none yet.
+    fn number(&mut self, uri: &str) -> Uri {
+        let next = self.uris.len();
+        *self.uris.entry_ref(uri).or_insert(next)
     }
 }
 

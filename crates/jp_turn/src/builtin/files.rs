@@ -100,12 +100,14 @@ impl Files {
 
     /// Takes in what the model saw of files in a conversation, so that no later change is overwritten unseen.
     pub fn saw(&self, stream: &Stream) {
-        *self.changing() = Seen::of(stream, &self.roots);
+        *self.changing() = Seen::of(stream);
     }
 
     /// Returns what the model last saw, for as long as a file is read or changed.
     pub(super) fn changing(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.take_in_told(&self.roots);
+        seen
     }
 
     /// Finds a place to read.

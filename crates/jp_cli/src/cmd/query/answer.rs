@@ -35,15 +35,16 @@ pub(super) fn run(
     let tools = toolbox.offered();
     let interrupt = asked.context.interrupt();
     let first = first_request(&asked, model, &tools, &runtime, recording.as_deref_mut());
-    let (facts, body, notes) = first.map_err(|failure| match failure.code {
+    let (facts, first) = first.map_err(|failure| match failure.code {
         Code::Interrupted => kept_message(failure, recording.is_some()),
         _ => failure,
     })?;
 
     let writer = recording.map(|recording| &mut recording.writer);
     let id = writer.as_ref().map(|writer| writer.id().to_string());
-    let mut keeper = Keeper::new(asked, model, facts, tools, body, writer);
-    keeper.note(&notes);
+    let mut keeper = Keeper::new(asked, model, facts, tools, writer);
+    let body = keeper.written(first);
+    keeper.prepared = Some(body);
     let outcome = runtime.block_on(async {
         let client = Client::new(model.endpoint.clone())?;
         let fault = |answer: &str| schema.as_ref()?.check(answer).err();
@@ -65,6 +66,15 @@ pub(super) fn run(
     finish(&ended, schema.as_ref(), outcome)
 }
 
+/// A request as it is sent.
+pub(super) struct Written {
+    pub(super) body: Body,
+    /// What the model can't be shown.
+    pub(super) notes: Vec<Note>,
+    /// Whether anything in it stands for content that was sent before.
+    is_shortened: bool,
+}
+
 /// Prepares the first request of the turn while the disk takes what was written.
 fn first_request(
     asked: &Asked<'_>,
@@ -72,7 +82,7 @@ fn first_request(
     tools: &[Tool],
     runtime: &tokio::runtime::Runtime,
     recording: Option<&mut Recording>,
-) -> Result<(Facts, Body, Vec<Note>), Failure> {
+) -> Result<(Facts, Written), Failure> {
     let pending = recording.map(|recording| std::mem::take(&mut recording.pending));
     let prepared = beside(pending.unwrap_or_default(), || prepare(asked, model, tools, runtime))?;
     asked.context.interrupt().check()?;
@@ -85,7 +95,7 @@ pub(super) fn prepare(
     model: &Model,
     tools: &[Tool],
     runtime: &tokio::runtime::Runtime,
-) -> Result<(Facts, Body, Vec<Note>), Failure> {
+) -> Result<(Facts, Written), Failure> {
     let thread = &asked.thread(&asked.stream);
     let facts = runtime.block_on(async {
         tokio::select! {
@@ -96,8 +106,7 @@ pub(super) fn prepare(
     if let Some(limit) = facts.context_tokens {
         warn_of_length(asked.context, budget::tokens(&asked.rows(thread)), limit);
     }
-    let (body, notes) = encode(asked, thread, tools, Some(model), facts)?;
-    Ok((facts, body, notes))
+    Ok((facts, encode(asked, thread, tools, Some(model), facts)?))
 }
 
 /// Does some work while the disk takes what was written; nothing is sent before both are done.
@@ -118,19 +127,20 @@ pub(crate) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// Writes the request's body; says what the model can't be shown.
+/// Writes the request's body.
 pub(super) fn encode(
     asked: &Asked<'_>,
     thread: &view::Thread<'_>,
     tools: &[Tool],
     model: Option<&Model>,
     facts: Facts,
-) -> Result<(Body, Vec<Note>), Failure> {
+) -> Result<Written, Failure> {
     let cache_key = asked.id.map(|id| format!("jp-{id}"));
     let (format, request) = request(asked, thread, tools, model, facts);
     let request = Request { cache_key: cache_key.as_deref(), ..request };
     let mut contents = contents::contents(thread, asked);
-    Ok(Body::new(|out| format.encode(&request, &mut contents, out))?)
+    let (body, notes) = Body::new(|out| format.encode(&request, &mut contents, out))?;
+    Ok(Written { body, notes, is_shortened: thread.is_shortened() })
 }
 
 /// Puts together what is asked, in what format.
@@ -198,6 +208,8 @@ struct Keeper<'a> {
     saved: u64,
     /// Whether a request has no answer yet.
     is_asking: bool,
+    /// Whether delivery saved anything in the last request.
+    is_shortened: bool,
     /// The first thing that went wrong here; the answer is received to its end all the same.
     failure: Option<Failure>,
     /// Whether a line of the answer is open.
@@ -280,10 +292,9 @@ impl Host for Keeper<'_> {
             });
             return Err(message.into());
         }
-        let (body, notes) = encode(&self.asked, &thread, &self.tools, Some(self.model), self.facts)
+        let written = encode(&self.asked, &thread, &self.tools, Some(self.model), self.facts)
             .map_err(|failure| failure.message)?;
-        self.note(&notes);
-        Ok(body)
+        Ok(self.written(written))
     }
 
     fn blob(&mut self, checksum: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
@@ -299,7 +310,6 @@ impl<'a> Keeper<'a> {
         model: &'a Model,
         facts: Facts,
         tools: Vec<Tool>,
-        prepared: Body,
         writer: Option<&'a mut Writer>,
     ) -> Self {
         let own_tools = tools.len() - asked.tools.served_that_may_run();
@@ -309,17 +319,25 @@ impl<'a> Keeper<'a> {
             facts,
             tools,
             own_tools,
-            prepared: Some(prepared),
+            prepared: None,
             noted: HashSet::new(),
             writer,
             kept: Vec::new(),
             saved: 0,
             is_asking: false,
+            is_shortened: false,
             failure: None,
             is_shown: false,
             is_reasoning: false,
             is_progressing: false,
         }
+    }
+
+    /// Takes in a request that is to be sent.
+    fn written(&mut self, written: Written) -> Body {
+        self.note(&written.notes);
+        self.is_shortened = written.is_shortened;
+        written.body
     }
 
     /// Tells of what the model is not shown of the newest turn, once.
@@ -413,8 +431,11 @@ impl<'a> Keeper<'a> {
     fn record(&mut self, kinds: Vec<EventKind>) -> Result<(), Failure> {
         let is_the_models = |kind: &&EventKind| !matches!(kind, EventKind::ToolCallResponse(_));
         if self.is_asking && kinds.iter().any(|kind| is_the_models(&kind)) {
-            // The conversation is still what was sent.
-            self.saved = self.saved.saturating_add(budget::saved_tokens(&self.asked, &self.asked.stream));
+            if self.is_shortened {
+                // The conversation is still what was sent.
+                let saved = budget::saved_tokens(&self.asked, &self.asked.stream);
+                self.saved = self.saved.saturating_add(saved);
+            }
             self.is_asking = false;
         }
         self.kept.extend(kinds.iter().filter(is_the_models).cloned());

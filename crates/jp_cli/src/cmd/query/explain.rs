@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::{
     Asked, answer,
+    answer::Written,
     budget::{self, ToolRow},
     cold, facts,
     model::Model,
@@ -58,7 +59,7 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
         Some(model) => answer::runtime()?.block_on(facts::facts(model, asked.context, &thread, &offered)),
         None => models::built_in(Format::Chat, ""),
     };
-    let (body, notes) = answer::encode(asked, &thread, &offered, model, facts)?;
+    let Written { body, notes, .. } = answer::encode(asked, &thread, &offered, model, facts)?;
     let (format, request) = answer::request(asked, &thread, &offered, model, facts);
     let marks = marks(&format.cache_marks(&request), &thread);
     let explanation = Explanation::new(asked, &thread, &offered, notes, marks, &body)?;

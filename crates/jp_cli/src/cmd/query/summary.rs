@@ -7,7 +7,7 @@ use jp_conversation::{ChatRequest, Event, EventKind, Stream, Usage};
 use jp_llm::{Body, Client, FinishReason, StreamEvent};
 use jp_storage::Conversation;
 
-use super::{Asked, Scratch, answer, delivered, model, model::Model, refused, tools};
+use super::{Asked, Scratch, answer, answer::Written, delivered, model, model::Model, refused, tools};
 use crate::{
     args::Query,
     error::Failure,
@@ -56,7 +56,7 @@ pub(crate) fn ask(
     let runtime = answer::runtime()?;
     let interrupt = context.interrupt();
     let offered = tools::toolbox(&asked)?.offered();
-    let (_, body, _) = answer::prepare(&asked, &model, &offered, &runtime)?;
+    let (_, Written { body, .. }) = answer::prepare(&asked, &model, &offered, &runtime)?;
     interrupt.check()?;
     context.output.status(&format!("Asking {} for a summary …", model.label));
     let summary = runtime.block_on(async {

@@ -29,19 +29,32 @@ pub struct FileState {
 
 /// The checksums of files as a model last saw them, by their paths from the root.
 #[derive(Debug, Default)]
-pub(in crate::builtin) struct Seen(HashMap<String, Checksum>);
+pub(in crate::builtin) struct Seen {
+    checksums: HashMap<String, Checksum>,
+    /// What a conversation says, the newest last, not taken in yet: most turns never ask.
+    told: Vec<Sight>,
+}
+
+/// What a conversation says of a file.
+#[derive(Debug)]
+enum Sight {
+    /// A resource was attached.
+    Attached { uri: String, checksum: Checksum },
+    /// A tool of jp's own left a file so.
+    Left(FileState),
+}
 
 impl Seen {
     /// Reads what a conversation says: attached files, and the files of jp's own tools; the newest of each counts.
     ///
     /// What other tools print does not: nobody knows whether it is all of a file, and as it is.
-    pub(super) fn of(stream: &Stream, roots: &[PathBuf]) -> Self {
-        let mut seen = Self::default();
+    pub(super) fn of(stream: &Stream) -> Self {
+        let mut told = Vec::new();
         let mut calls = HashSet::new();
         for event in stream.events() {
             match &event.kind {
                 EventKind::ChatRequest(request) => {
-                    seen.0.extend(request.resources.iter().filter_map(|snapshot| attached(snapshot, roots)));
+                    told.extend(request.resources.iter().filter_map(Sight::of_attached));
                 }
                 // Some providers count calls from 1 in each turn.
                 EventKind::ToolCallRequest(call) => match Builtin::named(&call.name) {
@@ -49,39 +62,58 @@ impl Seen {
                     None => _ = calls.remove(&call.id),
                 },
                 EventKind::ToolCallResponse(response) if calls.contains(&response.id) => {
-                    response.content.iter().flat_map(marked_files).for_each(|file| seen.take_in(file));
+                    told.extend(response.content.iter().flat_map(marked_files).map(Sight::Left));
                 }
                 _ => {}
             }
         }
-        seen
+        Self { checksums: HashMap::new(), told }
+    }
+
+    /// Takes in what the conversation said.
+    pub(super) fn take_in_told(&mut self, roots: &[PathBuf]) {
+        for sight in std::mem::take(&mut self.told) {
+            match sight {
+                Sight::Attached { uri, checksum } => {
+                    self.checksums.extend(path_of(&uri, roots).map(|path| (path, checksum)));
+                }
+                Sight::Left(file) => self.take_in(file),
+            }
+        }
     }
 
     fn take_in(&mut self, FileState { path, checksum }: FileState) {
         _ = match checksum {
-            Some(checksum) => self.0.insert(path, checksum),
+            Some(checksum) => self.checksums.insert(path, checksum),
             None => self.forget(&path),
         };
     }
 
     /// Takes in that a model saw a file.
     pub(in crate::builtin) fn saw(&mut self, path: String, checksum: Checksum) {
-        self.0.insert(path, checksum);
+        self.checksums.insert(path, checksum);
     }
 
     /// Takes in that a file is gone; returns its checksum if the model ever saw it.
     pub(in crate::builtin) fn forget(&mut self, path: &str) -> Option<Checksum> {
-        self.0.remove(path)
+        self.checksums.remove(path)
     }
 
     /// Refuses a file that is not as the model last saw it; one that it never saw is as good as any.
     pub(in crate::builtin) fn check(&self, path: &str, checksum: Checksum) -> Result<(), String> {
-        match self.0.get(path) {
+        match self.checksums.get(path) {
             Some(last) if *last != checksum => {
                 Err(format!("{path} has changed since you last saw it; read it again."))
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Sight {
+    fn of_attached(snapshot: &Snapshot) -> Option<Self> {
+        let (uri, checksum) = (&snapshot.uri, snapshot.blob_ref().checksum);
+        uri.starts_with("file:").then(|| Self::Attached { uri: uri.clone(), checksum })
     }
 }
 
@@ -98,10 +130,6 @@ pub(in crate::builtin) fn gone_mark(path: &str) -> Map<String, Value> {
 /// Returns the `_meta` of a block that tells that a file is at another path now.
 pub(in crate::builtin) fn moved_mark(from: &str, to: &str, checksum: Checksum) -> Map<String, Value> {
     Map::from_iter([(FILE_MARK.to_owned(), json!({"path": to, "checksum": checksum, "from": from}))])
-}
-
-fn attached(snapshot: &Snapshot, roots: &[PathBuf]) -> Option<(String, Checksum)> {
-    Some((path_of(&snapshot.uri, roots)?, snapshot.blob_ref().checksum))
 }
 
 /// Returns the path from the root of the file that a URI without a fragment names.

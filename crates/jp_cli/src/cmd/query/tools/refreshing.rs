@@ -51,10 +51,16 @@ pub(super) struct Refresher {
 #[derive(Debug)]
 struct Held {
     name: Option<String>,
-    /// What stands for it where it has no name.
-    shown: String,
     /// What gave it last, where that is recorded.
     declaration: Option<Declaration>,
+}
+
+/// One that is asked for.
+struct Found<'h> {
+    uri: &'h str,
+    held: &'h Held,
+    /// Its name, or what stands for it where it has none.
+    label: String,
 }
 
 impl Refresher {
@@ -72,7 +78,7 @@ impl Refresher {
         }
         Ok(Self {
             servers,
-            held: held(&asked.stream, &place),
+            held: held(&asked.stream),
             excludes: excludes.collect(),
             configured,
             place,
@@ -85,11 +91,13 @@ impl Refresher {
 
     /// Finds what is meant: that very URI or path, else the one that differs in nothing but the fragment, else what is
     /// called so.
-    fn find(&self, text: &str) -> Result<(&str, &Held), String> {
+    fn find(&self, text: &str) -> Result<Found<'_>, String> {
         let of_path = |path| self.of_uri(&uri_of(path, &self.place)?);
         let found = self.of_uri(text).or_else(|| of_path(text));
         let found = found.or_else(|| of_path(uri::split_fragment(text).0));
-        found.map_or_else(|| self.named(text), Ok)
+        let (uri, held) = found.map_or_else(|| self.named(text), Ok)?;
+        let label = held.name.clone().unwrap_or_else(|| shown(uri, &self.place));
+        Ok(Found { uri, held, label })
     }
 
     fn of_uri(&self, uri: &str) -> Option<(&str, &Held)> {
@@ -101,39 +109,40 @@ impl Refresher {
 
     /// Finds the only one of a name.
     fn named(&self, name: &str) -> Result<(&str, &Held), String> {
-        let is_named =
-            |(_, held): &(&String, &Held)| held.name.as_deref() == Some(name) || held.shown == name;
+        let is_named = |(uri, held): &(&String, &Held)| {
+            held.name.as_deref() == Some(name) || shown(uri, &self.place) == name
+        };
         let found: Vec<_> = self.held.iter().filter(is_named).collect();
         match &found[..] {
             [] => Err(self.unknown(name)),
             [(uri, held)] => Ok((uri.as_str(), *held)),
             several => Err(format!(
                 "Several attached resources are called {name:?}. Name the one that is meant by its URI: {}.",
-                listed(several.iter().map(|(_, held)| held.shown.as_str()))
+                listed(several.iter().map(|(uri, _)| shown(uri, &self.place)))
             )),
         }
     }
 
     fn unknown(&self, uri: &str) -> String {
-        let shown: String = shown(uri, &self.place).chars().take(NAMED_BYTES).collect();
-        let refused = format!("{shown:?} is not attached to this conversation, so it is not read.");
+        let asked_for: String = shown(uri, &self.place).chars().take(NAMED_BYTES).collect();
+        let refused = format!("{asked_for:?} is not attached to this conversation, so it is not read.");
         let known: Vec<_> = self.held.iter().filter(|(uri, held)| !held.is_snapshot(uri)).collect();
         if known.is_empty() {
             return format!("{refused} Nothing is attached that can be read again.");
         }
-        let known = listed(known.iter().map(|(_, held)| held.shown.as_str()));
+        let known = listed(known.iter().map(|(uri, _)| shown(uri, &self.place)));
         format!("{refused} What can be refreshed: {known}.")
     }
 
     /// Finds out what gives a resource on this machine.
-    fn source(&self, uri: &str, held: &Held) -> Result<Declared, String> {
-        let failed = |error| held.failed(&cause(&error));
-        let declaration = held.declaration.clone().unwrap_or_else(|| Declaration::new(uri));
+    fn source(&self, found: &Found<'_>) -> Result<Declared, String> {
+        let failed = |error| found.failed(&cause(&error));
+        let declaration = found.held.declaration.clone().unwrap_or_else(|| Declaration::new(found.uri));
         let declared = self.configured.read(&declaration, &self.place).map_err(failed)?;
-        let declared = self.narrowed(declared, uri).map_err(failed)?;
+        let declared = self.narrowed(declared, found.uri).map_err(failed)?;
         if is_out_of_bounds(&declared, &self.place) {
             let cause = "it is outside the workspace, where only the person may attach something; ask them to attach it";
-            return Err(held.failed(cause));
+            return Err(found.failed(cause));
         }
         Ok(known(declared, &self.trust, &self.place))
     }
@@ -155,18 +164,17 @@ impl Refresher {
     }
 
     /// Returns whether the person is asked, and what they are told of it.
-    fn consent(&self, declared: &Declared, held: &Held) -> Result<(Consent, String), String> {
-        let label = held.label();
+    fn consent(&self, declared: &Declared, found: &Found<'_>) -> Result<(Consent, String), String> {
         let from = match &declared.source {
             Source::Command(line) => format!("the output of `{}`", line.name()),
-            _ => label.to_owned(),
+            _ => found.label.clone(),
         };
         if matters_to_trust(declared, &self.place) && !declared.is_trusted {
             return Ok((Consent::EachTime, format!("{from}, which the workspace or its history attached")));
         }
         let consent = match (declared.source.reach(&self.place), self.programs) {
             (Reach::Program, Permission::Deny) => {
-                return Err(held.failed("the person's configuration denies that programs run for it"));
+                return Err(found.failed("the person's configuration denies that programs run for it"));
             }
             (Reach::Program, Permission::Ask) => Consent::OncePerTurn,
             _ => Consent::Unneeded,
@@ -177,8 +185,7 @@ impl Refresher {
     fn take(
         &self,
         declared: &Declared,
-        uri: &str,
-        held: &Held,
+        found: &Found<'_>,
         cancelled: &AtomicBool,
     ) -> Result<Refreshed, String> {
         let store = Memory::default();
@@ -192,10 +199,10 @@ impl Refresher {
         let excludes = self.excludes.iter().filter(|_| is_of_files);
         let wanted: Vec<_> = excludes.chain([declared]).cloned().collect();
         let resolved = jp_attachment::resolve(&wanted, &resolving);
-        let resolved = resolved.map_err(|error| held.failed(&cause(&error)))?;
-        let found = resolved.resources.into_iter().find(|resource| resource.uri == uri);
-        let resource = found.and_then(|resource| store.load(resource)).ok_or_else(|| {
-            held.failed("what attached it does not give it any more: it was moved or excluded")
+        let resolved = resolved.map_err(|error| found.failed(&cause(&error)))?;
+        let resource = resolved.resources.into_iter().find(|resource| resource.uri == found.uri);
+        let resource = resource.and_then(|resource| store.load(resource)).ok_or_else(|| {
+            found.failed("what attached it does not give it any more: it was moved or excluded")
         })?;
         Ok(Refreshed { resource, notices: resolved.notices.iter().map(ToString::to_string).collect() })
     }
@@ -203,30 +210,29 @@ impl Refresher {
 
 impl Refresh for Refresher {
     fn plan(&self, name: &str) -> Result<Refreshing<'_>, String> {
-        let (uri, held) = self.find(name)?;
-        if held.is_snapshot(uri) {
-            return Err(held.unrepeatable(uri));
+        let found = self.find(name)?;
+        if found.held.is_snapshot(found.uri) {
+            return Err(found.unrepeatable());
         }
-        let declared = self.source(uri, held)?;
-        let (consent, from) = self.consent(&declared, held)?;
-        let take = move |cancelled: &AtomicBool| self.take(&declared, uri, held, cancelled);
-        Ok(Refreshing { uri: uri.to_owned(), from, consent, take: Box::new(take) })
+        let declared = self.source(&found)?;
+        let (consent, from) = self.consent(&declared, &found)?;
+        let uri = found.uri.to_owned();
+        let take = move |cancelled: &AtomicBool| self.take(&declared, &found, cancelled);
+        Ok(Refreshing { uri, from, consent, take: Box::new(take) })
     }
 }
 
 impl Held {
-    fn label(&self) -> &str {
-        self.name.as_deref().unwrap_or(&self.shown)
-    }
-
     /// Returns whether nothing says where it is from.
     fn is_snapshot(&self, uri: &str) -> bool {
         Declaration::new(uri).names_snapshot()
             || self.declaration.as_ref().is_some_and(Declaration::names_snapshot)
     }
+}
 
-    fn unrepeatable(&self, uri: &str) -> String {
-        let again = match uri.split_once(':') {
+impl Found<'_> {
+    fn unrepeatable(&self) -> String {
+        let again = match self.uri.split_once(':') {
             Some(("stdin", _)) => "pipe it in again with `--attach -`".to_owned(),
             Some(("clip", _)) => "attach the clipboard again with `--attach clip:`".to_owned(),
             Some(("external", _)) => "attach the file again with `--attach PATH`".to_owned(),
@@ -234,7 +240,7 @@ impl Held {
         };
         format!(
             "{} is a snapshot: the conversation does not say where it is from, so it can't be read again. Ask the person to {again}, if you need what is there now.",
-            self.label()
+            self.label
         )
     }
 
@@ -242,23 +248,19 @@ impl Held {
     fn failed(&self, cause: &str) -> String {
         format!(
             "{} could not be refreshed: {cause}. The conversation still holds what was read before.",
-            self.label()
+            self.label
         )
     }
 }
 
 /// Returns what the requests of a conversation hold. What tools returned does not count: they are no way around
 /// attaching.
-fn held(stream: &Stream, place: &Place) -> BTreeMap<String, Held> {
+fn held(stream: &Stream) -> BTreeMap<String, Held> {
     let mut held: BTreeMap<String, Held> = BTreeMap::new();
     for (_, request) in stream.requests() {
         for snapshot in &request.resources {
             let entry = held.entry(snapshot.uri.clone());
-            let known = entry.or_insert_with(|| Held {
-                name: None,
-                shown: shown(&snapshot.uri, place),
-                declaration: None,
-            });
+            let known = entry.or_insert_with(|| Held { name: None, declaration: None });
             known.name.clone_from(&snapshot.name);
         }
         for delivered in &request.delivered {
@@ -298,7 +300,7 @@ fn uri_of(path: &str, place: &Place) -> Option<String> {
 }
 
 /// Names some of them, and how many more there are.
-fn listed<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
     let all = names.len();
     let named: Vec<_> = names.filter(|name| name.len() <= NAMED_BYTES).take(NAMED).collect();
     let more = match all - named.len() {
