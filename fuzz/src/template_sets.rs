@@ -9,11 +9,15 @@ const TEMPLATES: usize = 32;
 /// many others there are: against each other that matches it wins where they are but two.
 pub fn template_sets(text: &str) {
     let (templates, uri) = text.rsplit_once('\n').unwrap_or((text, ""));
-    if uri.len() > MAX_COMPARED / TEMPLATES {
+    // What is not ASCII takes three times the room.
+    if 3 * uri.len() > MAX_COMPARED / TEMPLATES {
         return;
     }
-    let matcher = |template| Matcher::new(&UriTemplate::parse(template).ok()?).ok();
-    let matchers: Vec<Matcher> = templates.lines().filter_map(matcher).take(TEMPLATES).collect();
+    let matcher = |(index, template): (usize, &str)| {
+        let template = UriTemplate::parse(template).ok()?;
+        if index % 4 == 3 { Matcher::lenient(&template).ok() } else { Matcher::new(&template).ok() }
+    };
+    let matchers: Vec<Matcher> = templates.lines().enumerate().filter_map(matcher).take(TEMPLATES).collect();
     let found = TemplateSet::new(matchers.clone()).find(uri);
     let matching: Vec<usize> =
         (0..matchers.len()).filter(|index| matchers[*index].matches(uri).is_some()).collect();

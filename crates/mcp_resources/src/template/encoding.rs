@@ -69,6 +69,7 @@ pub(super) fn decode(normal: &str) -> Option<String> {
         let (byte, after) = match bytes {
             [] => break,
             [b'%', high, low, after @ ..] => (digit(*high)? << 4 | digit(*low)?, after),
+            [b'%', ..] => return None,
             [byte, after @ ..] => (*byte, after),
         };
         out.push(byte);

@@ -53,6 +53,9 @@ pub const MAX_ITEMS: usize = 1024;
 /// | `x:a%2fb{v}` | `x:a%2Fb1` | `{"v":"1"}` |
 /// | `x:é/{v}` | `x:%c3%a9/1` | `{"v":"1"}` |
 /// | `x:%C3%A9/{v}` | `x:é/1` | `{"v":"1"}` |
+/// | `x:{a}2{b}` | `x:%2F2%2f` | `{"a":"/","b":"/"}` text does not stand within a triplet |
+/// | `x:{a}F` | `x:1%2F` | none: as before |
+/// | `x:{+a}2{b}` | `x:12%2F` | `{"a":"1","b":"/"}` as before |
 /// | `x:y` | `x:y` | `{}` |
 /// | `x:y` | `x:y/` | none |
 /// | **Where values end** | | |

@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use super::matcher::Uri;
 use super::{Match, Matcher};
 use clues::Features;
+use grams::Piece;
 use index::{Index, Text};
 
 mod clues;
@@ -56,8 +57,8 @@ pub struct TemplateSet {
     /// Their places, the most specific first. The index knows them by where they stand here.
     ranked: Vec<usize>,
     index: Index,
-    /// For each, in that order, the pieces that a URI of it holds somewhere.
-    pieces: Vec<Vec<usize>>,
+    /// For each, in that order, pieces that a URI of it holds somewhere.
+    pieces: Vec<Vec<Piece>>,
 }
 
 /// The most bytes that a set compares a URI with templates for, its length counted for each; where that finds none,
@@ -73,9 +74,9 @@ impl TemplateSet {
     pub fn new(matchers: Vec<Matcher>) -> Self {
         let mut ranked: Vec<usize> = (0..matchers.len()).collect();
         ranked.sort_by_key(|place| Reverse(matchers[*place].literal_length()));
-        let in_order = || ranked.iter().map(|place| &matchers[*place]);
-        let landmarks: Vec<_> = in_order().map(Matcher::landmarks).collect();
-        let features: Vec<_> = in_order().map(Features::of).collect();
+        let in_order: Vec<&Matcher> = ranked.iter().map(|place| &matchers[*place]).collect();
+        let landmarks: Vec<_> = in_order.iter().map(|matcher| matcher.landmarks()).collect();
+        let features = Features::of_all(&in_order);
         let index = Index::new(&landmarks, &features);
         let pieces = features.into_iter().map(|features| features.pieces).collect();
         Self { ranked, index, pieces, matchers }
@@ -88,12 +89,14 @@ impl TemplateSet {
         let lists = self.index.find(&text);
         let is_few = lists.iter().map(|list| list.len()).sum::<usize>() <= FEW;
         let mut lists: BinaryHeap<_> = lists.into_iter().map(Reverse).collect();
-        let mut compared = 0;
+        let (mut compared, mut last) = (0, None);
         // The list on top starts with the most specific one that is left.
         while let Some(Reverse(list)) = lists.pop() {
             let Some((rank, rest)) = list.split_first() else { continue };
+            // One may be in two lists.
+            let is_new = last.replace(*rank) != Some(*rank);
             let place = self.ranked[*rank];
-            if is_few || text.grams().have(&self.pieces[*rank]) {
+            if is_new && (is_few || text.grams().have(&self.pieces[*rank])) {
                 compared += text.uri().len();
                 if compared > MAX_COMPARED {
                     return None;

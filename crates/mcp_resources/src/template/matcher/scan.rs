@@ -59,7 +59,7 @@ fn scan_region(region: &Region, text: &str, slots: &mut Slots) -> Option<()> {
     let rest = text.strip_prefix(region.start.as_str())?;
     let Some(last) = region.fields.last() else { return rest.is_empty().then_some(()) };
     // Its place is sure, wherever else the same text may stand.
-    let mut rest = rest.strip_suffix(last.end.as_str())?;
+    let mut rest = split_at_end(rest, &last.end)?;
     let (left, right) = region.fields.split_at(region.pivot);
     for field in left {
         let (text, after) = split_at_first(rest, &field.end)?;
@@ -74,14 +74,37 @@ fn scan_region(region: &Region, text: &str, slots: &mut Slots) -> Option<()> {
     scan_field(&right[0], rest, slots)
 }
 
+fn split_at_end<'u>(text: &'u str, literal: &str) -> Option<&'u str> {
+    text.strip_suffix(literal).filter(|before| !is_in_triplet(text, before.len()))
+}
+
 fn split_at_first<'u>(text: &'u str, literal: &str) -> Option<(&'u str, &'u str)> {
-    let parts = text.split_once(literal);
-    count(parts.map_or(text.len(), |(before, _)| before.len() + literal.len()));
-    parts
+    let mut from = 0;
+    loop {
+        let found = text[from..].find(literal);
+        count(found.map_or(text.len() - from, |at| at + literal.len()));
+        let at = from + found?;
+        if !is_in_triplet(text, at) {
+            return Some((&text[..at], &text[at + literal.len()..]));
+        }
+        from = at + 1;
+    }
 }
 
 fn split_at_last<'u>(text: &'u str, literal: &str) -> Option<(&'u str, &'u str)> {
-    let parts = text.rsplit_once(literal);
-    count(parts.map_or(text.len(), |(_, after)| after.len() + literal.len()));
-    parts
+    let mut to = text.len();
+    loop {
+        let found = text[..to].rfind(literal);
+        count(found.map_or(to, |at| to - at));
+        let at = found?;
+        if !is_in_triplet(text, at) {
+            return Some((&text[..at], &text[at + literal.len()..]));
+        }
+        to = at + literal.len() - 1;
+    }
+}
+
+/// Whether a place is behind the `%` of a triplet or its first digit. What stands there is no text.
+fn is_in_triplet(normal: &str, at: usize) -> bool {
+    normal.as_bytes()[at.saturating_sub(2)..at].contains(&b'%')
 }

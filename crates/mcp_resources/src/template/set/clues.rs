@@ -3,20 +3,20 @@
 use std::collections::{HashMap, HashSet};
 
 use super::FEW;
-use super::grams::{self, Grams};
+use super::grams::{Groups, Piece};
 use super::index::Text;
 use crate::template::matcher::QueryNames;
 use crate::template::matcher::steps::count;
 use crate::template::{MAX_ITEMS, Matcher};
 
-/// A template with more names in its query is not found by them.
-const NAMES: usize = 16;
+/// The most pieces that are kept of a template: the rarest.
+const PIECES: usize = 16;
 
 /// What is known of a template's URIs wherever it may stand in them.
 #[derive(Debug, Clone)]
 pub(super) struct Features<'t> {
-    /// The numbers of pieces of text that all of them have.
-    pub(super) pieces: Vec<usize>,
+    /// Pieces of text that all of them have, the rarest first.
+    pub(super) pieces: Vec<Piece>,
     pub(super) query: Option<QueryNames<'t>>,
 }
 
@@ -25,10 +25,10 @@ pub(super) struct Features<'t> {
 pub(super) struct Clues {
     /// Those of which nothing is known, or that are few.
     others: Vec<usize>,
-    /// Under one piece each, that which the fewest others have.
-    by_piece: HashMap<usize, Vec<usize>>,
-    /// Those pieces.
-    pieces: Option<Grams>,
+    /// Under the group of one piece each, that which the fewest others have.
+    by_piece: HashMap<u32, Vec<usize>>,
+    /// Those groups.
+    groups: Option<Groups>,
     by_query: Vec<ByQuery>,
 }
 
@@ -51,7 +51,7 @@ impl Clues {
             clues.others = templates;
             return clues;
         }
-        let mut pieces: HashMap<usize, usize> = HashMap::new();
+        let mut pieces: HashMap<Piece, usize> = HashMap::new();
         let mut names: HashMap<&str, usize> = HashMap::new();
         let mut without = HashSet::new();
         for features in templates.iter().map(|template| &features[*template]) {
@@ -64,7 +64,7 @@ impl Clues {
             let rarest = features.names().map(|name| names[name]).min();
             match (piece, &features.query) {
                 (Some(piece), _) if rarest.is_none_or(|name| pieces[piece] <= name) => {
-                    clues.by_piece.entry(*piece).or_default().push(template);
+                    clues.by_piece.entry(piece.group()).or_default().push(template);
                 }
                 (_, Some(query)) if rarest.is_some() => {
                     let is_first = without.insert(query.without);
@@ -73,7 +73,7 @@ impl Clues {
                 _ => clues.others.push(template),
             }
         }
-        clues.pieces = (!clues.by_piece.is_empty()).then(|| clues.by_piece.keys().copied().collect());
+        clues.groups = (!clues.by_piece.is_empty()).then(|| clues.by_piece.keys().copied().collect());
         clues
     }
 
@@ -90,8 +90,8 @@ impl Clues {
     /// Finds those that may have made a URI, as lists in order.
     pub(super) fn find<'c>(&'c self, text: &'c Text<'_>, found: &mut Vec<&'c [usize]>) {
         found.push(&self.others);
-        if let Some(pieces) = &self.pieces {
-            found.extend(pieces.shared_with(text.grams()).map(|piece| &*self.by_piece[&piece]));
+        if let Some(groups) = &self.groups {
+            found.extend(groups.shared_with(text.grams().groups()).map(|group| &*self.by_piece[&group]));
         }
         self.by_query.iter().for_each(|query| query.find(text.uri(), found));
     }
@@ -129,13 +129,26 @@ impl ByQuery {
 }
 
 impl<'t> Features<'t> {
-    pub(super) fn of(matcher: &'t Matcher) -> Self {
-        Self { pieces: matcher.literals().flat_map(grams::pieces).collect(), query: matcher.query_names() }
+    /// Those of all matchers, in their order.
+    pub(super) fn of_all(matchers: &[&'t Matcher]) -> Vec<Self> {
+        let mut common: HashMap<Piece, usize> = HashMap::new();
+        let pieces_of = |matcher: &Matcher| {
+            let pieces: HashSet<Piece> = matcher.literals().flat_map(Piece::all_of).collect();
+            pieces.iter().for_each(|piece| *common.entry(*piece).or_default() += 1);
+            pieces
+        };
+        let pieces: Vec<_> = matchers.iter().copied().map(pieces_of).collect();
+        let of = |(matcher, pieces): (&&'t Matcher, HashSet<Piece>)| {
+            let mut pieces: Vec<_> = pieces.into_iter().collect();
+            pieces.sort_by_key(|piece| (common[piece], *piece));
+            pieces.truncate(PIECES);
+            Self { pieces, query: matcher.query_names() }
+        };
+        matchers.iter().zip(pieces).map(of).collect()
     }
 
     /// The names by which the template is found.
     fn names(&self) -> impl Iterator<Item = &str> {
-        let query = self.query.iter().filter(|query| query.names.len() <= NAMES);
-        query.flat_map(|query| query.names.iter().copied())
+        self.query.iter().flat_map(|query| query.names.iter().copied())
     }
 }

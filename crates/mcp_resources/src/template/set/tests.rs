@@ -115,9 +115,11 @@ const SHAPES: &[(&str, &str)] = &[
     ("x:{+p}/k@{?q}", "x:1/2/k7?q=3"),
     ("x:{a}.k@.{+b}#k@", "x:1.k7.2#k7"),
     ("x:{+a}k@", "x:1/2/k7"),
+    ("x:{+p}/k@/attachments/thumbnails/{+r}", "x:1/k7/attachments/thumbnails/2"),
     // Found by their queries.
     ("x:{?k@}", "x:?k7=1"),
     ("x:{?k@,a*}", "x:?k7=1&a=2"),
+    ("x:{?k@,a,b,c,d,e,f,g,h,i,j,l,m,n,o,p,q,r,s,t}", "x:?a=1&k7=2&t"),
     ("x:{+a}{?k@}{#f}", "x:1/2?k7=3#4"),
     ("x:?z=1{&k@}", "x:?z=1&k7=2"),
 ];
@@ -165,6 +167,21 @@ fn uri_that_has_the_text_of_all_is_given_up_on() {
     assert!(steps <= 3 * MAX_COMPARED, "{steps}");
     assert_eq!(set.find(&uri(64 * 1024, "")).map(|(index, _)| index), Some(100), "one of the longest texts");
     assert!(set.find("x:a-kind7-b").is_some());
+}
+
+#[test]
+fn long_value_that_has_pieces_of_all_is_no_text_of_theirs() {
+    let set = numbered("x:{+a}/kind@/{+b}", 1000);
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(digits[state as usize >> 26])
+    };
+    let value: String = (0..60 * 1024).map(|_| next()).collect();
+    let uri = format!("x:{value}/kind999/1");
+    let steps = steps_of(|| assert_eq!(set.find(&uri).map(|(index, _)| index), Some(999)));
+    assert!(steps <= 12 * uri.len(), "{steps}");
 }
 
 #[test]
