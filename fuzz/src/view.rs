@@ -17,8 +17,8 @@ pub fn view(bytes: &[u8]) {
             let policy = Policy { superseded, min_bytes, superseded_min_tokens: 0, ..Policy::default() };
             let thread = delivered(&stream, &policy, &mut NoTexts);
             check_places(&thread);
-            view::explain(&thread);
-            view::superseded(&stream, &policy, &mut NoTexts);
+            _ = view::explain(&thread);
+            _ = view::superseded(&stream, &policy, &mut NoTexts);
         }
     }
     check_growth(&stream);

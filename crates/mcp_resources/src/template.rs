@@ -177,8 +177,8 @@ impl UriTemplate {
     }
 }
 
-/// Gives a URI in the form in which URIs are compared: ASCII, capital hexadecimal digits, a scheme in small letters;
-/// nothing if it is too long or has a malformed triplet.
+/// Gives a URI in the form in which URIs are compared: ASCII, encoded where it has to be, capital hexadecimal digits, a
+/// scheme in small letters; nothing if it is too long or has a malformed triplet.
 pub(crate) fn normal_uri(uri: &str) -> Option<String> {
     Some(matcher::Uri::new(uri)?.folded().to_owned())
 }

@@ -43,18 +43,19 @@ pub(super) struct Candidate<'m> {
 pub(super) struct Coverage {
     /// How often the model has answered.
     round: usize,
-    /// Each URI by a number, which takes less room than the URI.
-    uris: HashMap<String, Uri>,
+    /// The number of each URI, which takes less room than the URI.
+    uris: HashMap<String, UriNumber>,
     /// What is delivered of a file as it is, oldest first, by its URI without a fragment.
-    files: HashMap<Uri, VecDeque<Piece>>,
+    files: HashMap<UriNumber, VecDeque<Piece>>,
     /// By whole URI.
-    versions: HashMap<(Uri, Checksum), Version>,
+    versions: HashMap<(UriNumber, Checksum), Version>,
     /// The newest version from a server, by whole URI.
-    newest: HashMap<(Uri, Option<String>), Checksum>,
+    newest: HashMap<(UriNumber, Option<String>), Checksum>,
     hasher: Hasher,
 }
 
-type Uri = usize;
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct UriNumber(usize);
 
 /// Lines that are visible as they are.
 struct Piece {
@@ -346,8 +347,8 @@ impl Coverage {
     }
 
     /// Returns the number of a URI, a new one where it has none yet.
-    fn number(&mut self, uri: &str) -> Uri {
-        let next = self.uris.len();
+    fn number(&mut self, uri: &str) -> UriNumber {
+        let next = UriNumber(self.uris.len());
         *self.uris.entry_ref(uri).or_insert(next)
     }
 }

@@ -33,27 +33,32 @@ fn push_byte(out: &mut String, byte: u8, kept: bool) {
     }
 }
 
-/// Gives a text in the form in which texts are compared: ASCII, with capital hexadecimal digits in triplets;
-/// nothing if a `%` has no two hexadecimal digits after it.
+/// Gives a text in the form in which texts are compared (RFC 3986 §6.2.2): ASCII, with triplets only of what needs them
+/// and capital hexadecimal digits in them; nothing if a `%` has no two hexadecimal digits after it.
 pub(super) fn normalize(text: &str) -> Option<Cow<'_, str>> {
     let bytes = text.as_bytes();
     let mut plain = text.is_ascii();
     for (index, _) in bytes.iter().enumerate().filter(|(_, byte)| **byte == b'%') {
-        if !is_triplet(&bytes[index..]) {
-            return None;
-        }
-        plain &= !bytes[index + 1..index + 3].iter().any(u8::is_ascii_lowercase);
+        let (byte, digits) = triplet(&bytes[index..])?;
+        plain &= !is_unreserved(byte) && !digits.iter().any(u8::is_ascii_lowercase);
     }
     Some(if plain { Cow::Borrowed(text) } else { Cow::Owned(rewritten(text)) })
 }
 
 fn rewritten(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 3);
-    let mut digits = 0;
-    for byte in text.bytes() {
-        let digit = digits > 0;
-        digits = if byte == b'%' { 2 } else { usize::saturating_sub(digits, 1) };
-        push_byte(&mut out, if digit { byte.to_ascii_uppercase() } else { byte }, byte.is_ascii());
+    let mut bytes = text.as_bytes();
+    while let Some((byte, after)) = bytes.split_first() {
+        bytes = match triplet(bytes) {
+            Some((encoded, _)) => {
+                push_byte(&mut out, encoded, is_unreserved(encoded));
+                &bytes[3..]
+            }
+            None => {
+                push_byte(&mut out, *byte, byte.is_ascii());
+                after
+            }
+        };
     }
     out
 }
@@ -129,5 +134,13 @@ const RESERVED: [bool; 256] = {
 
 /// Whether the bytes start with `%` and two hexadecimal digits.
 pub(super) fn is_triplet(bytes: &[u8]) -> bool {
-    matches!(bytes, [b'%', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit())
+    triplet(bytes).is_some()
+}
+
+/// The byte that is encoded at the start, and its digits.
+fn triplet(bytes: &[u8]) -> Option<(u8, [u8; 2])> {
+    let [b'%', high, low, ..] = *bytes else { return None };
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    let byte = value(high)? << 4 | value(low)?;
+    Some((u8::try_from(byte).ok()?, [high, low]))
 }

@@ -53,6 +53,8 @@ pub const MAX_ITEMS: usize = 1024;
 /// | `x:a%2fb{v}` | `x:a%2Fb1` | `{"v":"1"}` |
 /// | `x:é/{v}` | `x:%c3%a9/1` | `{"v":"1"}` |
 /// | `x:%C3%A9/{v}` | `x:é/1` | `{"v":"1"}` |
+/// | `x:a.b/{v}` | `x:%61%2Eb/1` | `{"v":"1"}` encoded for nothing |
+/// | `x:{a}{.e}` | `x:1%2Etxt` | `{"a":"1","e":"txt"}` as before |
 /// | `x:{a}2{b}` | `x:%2F2%2f` | `{"a":"/","b":"/"}` text does not stand within a triplet |
 /// | `x:{a}F` | `x:1%2F` | none: as before |
 /// | `x:{+a}2{b}` | `x:12%2F` | `{"a":"1","b":"/"}` as before |
@@ -183,7 +185,8 @@ pub struct Variable {
     pub name: Arc<str>,
     /// Its value, decoded: a text, or a list for an exploded variable.
     pub value: Value,
-    /// The same as the URI has it, still encoded; hexadecimal digits are capitals, and what is not ASCII is encoded.
+    /// The same as the URI has it, still encoded: all that is not ASCII, with hexadecimal digits in capitals, and nothing
+    /// that needs no encoding (RFC 3986 §2.3).
     pub raw: Value,
 }
 
@@ -230,7 +233,7 @@ impl Matcher {
     }
 
     /// Says whether a URI may match both templates; `true` is only sure where both are without `{?…}`, `{&…}`,
-    /// `{;…}` and `*`, `false` is always.
+    /// `{;…}`, `*` and triplets, `false` is always.
     ///
     /// ```
     /// use mcp_resources::template::{Matcher, UriTemplate};

@@ -31,7 +31,7 @@ pub struct FileState {
 #[derive(Debug, Default)]
 pub(in crate::builtin) struct Seen {
     checksums: HashMap<String, Checksum>,
-    /// What a conversation says, the newest last, not taken in yet: most turns never ask.
+    /// What a conversation says, the newest first, not taken in yet: most turns never ask.
     told: Vec<Sight>,
 }
 
@@ -49,20 +49,31 @@ impl Seen {
     ///
     /// What other tools print does not: nobody knows whether it is all of a file, and as it is.
     pub(super) fn of(stream: &Stream) -> Self {
-        let mut told = Vec::new();
         let mut calls = HashSet::new();
+        let mut said = Vec::new();
         for event in stream.events() {
             match &event.kind {
-                EventKind::ChatRequest(request) => {
-                    told.extend(request.resources.iter().filter_map(Sight::of_attached));
-                }
                 // Some providers count calls from 1 in each turn.
                 EventKind::ToolCallRequest(call) => match Builtin::named(&call.name) {
                     Some(_) => _ = calls.insert(&call.id),
                     None => _ = calls.remove(&call.id),
                 },
-                EventKind::ToolCallResponse(response) if calls.contains(&response.id) => {
-                    told.extend(response.content.iter().flat_map(marked_files).map(Sight::Left));
+                EventKind::ToolCallResponse(response) if !calls.contains(&response.id) => {}
+                kind => said.push(kind),
+            }
+        }
+        let mut told: Vec<Sight> = Vec::new();
+        let mut attached = HashSet::new();
+        for kind in said.into_iter().rev() {
+            match kind {
+                EventKind::ChatRequest(request) => {
+                    let newest =
+                        request.resources.iter().rev().filter(|snapshot| attached.insert(&snapshot.uri));
+                    told.extend(newest.filter_map(Sight::of_attached));
+                }
+                EventKind::ToolCallResponse(response) => {
+                    let files: Vec<_> = response.content.iter().flat_map(marked_files).collect();
+                    told.extend(files.into_iter().rev().map(Sight::Left));
                 }
                 _ => {}
             }
@@ -72,7 +83,7 @@ impl Seen {
 
     /// Takes in what the conversation said.
     pub(super) fn take_in_told(&mut self, roots: &[PathBuf]) {
-        for sight in std::mem::take(&mut self.told) {
+        for sight in std::mem::take(&mut self.told).into_iter().rev() {
             match sight {
                 Sight::Attached { uri, checksum } => {
                     self.checksums.extend(path_of(&uri, roots).map(|path| (path, checksum)));
