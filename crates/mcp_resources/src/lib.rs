@@ -85,7 +85,7 @@ mod watch;
 pub use contents::{Body, Content, Contents, IntoContents, ReadError};
 pub use handler::{Async, Blocking, Handler};
 pub use parameters::{ParameterError, Parameters};
-pub use path::{PathError, PathParam, Root, read_file};
+pub use path::{PathError, PathParam, Root, read_file, read_unlinked};
 pub use registry::{Bundle, Interest, Limits, Overlap, Reading, RegisterError, Registered, Registry};
 pub use resource::{Annotations, CacheScope, Icon, Partial, Resource, ResourceTemplate, Role};
 #[cfg(feature = "server")]

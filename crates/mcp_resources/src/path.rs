@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use cap_fs_ext::OpenOptionsSyncExt;
+use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt, OpenOptionsSyncExt};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File as Opened, OpenOptions};
 
@@ -240,6 +240,27 @@ impl Root {
 pub fn read_file(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, PathError> {
     let file = Opened::open_ambient_with(path, &for_reading(), ambient_authority());
     read_up_to(limit, regular(file.map_err(PathError::Io)?)?)
+}
+
+/// Reads a whole file of at most so many bytes by a path through no symbolic link at all, as `canonicalize` gives it:
+/// what was checked of the path holds for what is read, whatever is put there in the meantime.
+///
+/// # Errors
+///
+/// As [`read_file`]; a link on the way is [`PathError::Io`], and a path that is not absolute [`PathError::Dots`].
+pub fn read_unlinked(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, PathError> {
+    let path = path.as_ref();
+    let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), path.is_absolute()) else {
+        return Err(PathError::Dots);
+    };
+    let start = parent.ancestors().last().unwrap_or(parent);
+    let mut directory = Dir::open_ambient_dir(start, ambient_authority()).map_err(PathError::Io)?;
+    for name in parent.strip_prefix(start).into_iter().flatten() {
+        directory = directory.open_dir_nofollow(name).map_err(PathError::Io)?;
+    }
+    let mut options = for_reading();
+    options.follow(FollowSymlinks::No);
+    read_up_to(limit, regular(directory.open_with(name, &options).map_err(PathError::Io)?)?)
 }
 
 /// How a file is opened: without waiting for the writer of a pipe.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::{Client, ERAS, Era, PATIENCE, example};
 use tempfile::TempDir;
+use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
 const LATEST: Era = Era::Legacy("2025-11-25");
@@ -192,6 +193,26 @@ async fn what_is_no_message_does_not_end_the_server() {
         .await;
     let listed = client.result("resources/list", json!({})).await;
     assert_eq!(listed["resources"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn what_asks_nothing_before_the_first_request_is_left_out() {
+    let (_outside, directory) = notes();
+    for era in ERAS {
+        let mut child = start(&directory);
+        let mut stdin = child.stdin.take().unwrap();
+        for first in [
+            json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+            json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } }),
+            json!({ "jsonrpc": "2.0", "id": 9, "result": {} }),
+            json!({ "jsonrpc": "2.0", "id": 9, "error": { "code": 1, "message": "" } }),
+        ] {
+            stdin.write_all(format!("{first}\n").as_bytes()).await.unwrap();
+        }
+        let mut client = Client::connect(child.stdout.take().unwrap(), stdin, era).await;
+        let listed = client.result("resources/list", json!({})).await;
+        assert_eq!(listed["resources"].as_array().unwrap().len(), 2, "{era:?}");
+    }
 }
 
 #[tokio::test]

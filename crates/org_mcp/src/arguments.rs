@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use glob::{GlobError, MatchOptions, PatternError};
+use glob::{GlobError, MatchOptions, Pattern, PatternError};
+use walkdir::{DirEntry, WalkDir};
 
 /// The characters that make a pattern of an argument.
 const WILDCARDS: [char; 3] = ['*', '?', '['];
@@ -38,6 +39,8 @@ pub(crate) enum Problem {
     Pattern { pattern: String, source: PatternError },
     #[error("a directory can't be searched: {0}")]
     Search(#[from] GlobError),
+    #[error("a directory can't be searched: {0}")]
+    Walk(#[from] walkdir::Error),
     #[error("{path} is left out: it is a directory; name the files in it, as '{path}/**/*.org'", path = .0.display())]
     Directory(PathBuf),
     #[error("{path} is left out: it is neither a file nor a directory", path = .0.display())]
@@ -89,19 +92,50 @@ fn with_home(argument: &Path) -> PathBuf {
 
 /// The files that a pattern names; directories that it names too are none.
 fn matches(pattern: &str, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
-    let found = match glob::glob_with(pattern, AS_SHELLS) {
+    let found = match pattern.split_once("**") {
+        Some((start, _)) if start.is_empty() || start.ends_with('/') => below(start, pattern, report),
+        _ => listed(pattern, report),
+    };
+    let found = match found {
         Ok(found) => found,
         Err(source) => {
             report(Problem::Pattern { pattern: pattern.to_owned(), source });
             return Vec::new();
         }
     };
-    let found = found.filter_map(|entry| entry.map_err(|error| report(error.into())).ok());
-    let files: Vec<PathBuf> = found.filter(|path| !path.is_dir()).collect();
+    let files: Vec<PathBuf> = found.into_iter().filter(|path| !path.is_dir()).collect();
     if files.is_empty() {
         report(Problem::NoMatch(pattern.to_owned()));
     }
     files
+}
+
+fn listed(pattern: &str, report: &mut impl FnMut(Problem)) -> Result<Vec<PathBuf>, PatternError> {
+    let found = glob::glob_with(pattern, AS_SHELLS)?;
+    Ok(found.filter_map(|entry| entry.map_err(|error| report(error.into())).ok()).collect())
+}
+
+/// What a pattern with a `**` names, which goes through no link to a directory: that may lead anywhere.
+fn below(start: &str, pattern: &str, report: &mut impl FnMut(Problem)) -> Result<Vec<PathBuf>, PatternError> {
+    let names_hidden = pattern.contains("/.");
+    let pattern = Pattern::new(pattern)?;
+    let is_open = |entry: &DirEntry| {
+        entry.depth() == 0 || names_hidden || !entry.file_name().as_encoded_bytes().starts_with(b".")
+    };
+    let starts = if start.is_empty() { vec![PathBuf::new()] } else { listed(start, report)? };
+    let mut found = Vec::new();
+    for start in starts {
+        let directory = if start.as_os_str().is_empty() { Path::new(".") } else { &start };
+        for entry in WalkDir::new(directory).sort_by_file_name().into_iter().filter_entry(is_open) {
+            match entry {
+                Ok(entry) => {
+                    found.push(start.join(entry.path().strip_prefix(directory).unwrap_or(entry.path())))
+                }
+                Err(error) => report(error.into()),
+            }
+        }
+    }
+    Ok(found.into_iter().filter(|path| pattern.matches_path_with(path, AS_SHELLS)).collect())
 }
 
 fn check(path: &Path) -> Result<(), Problem> {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mcp_resources::{ReadError, read_file};
+use mcp_resources::{ReadError, read_unlinked};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The largest file in bytes that is read. A client is given less at once, but may read a part of it.
@@ -77,7 +77,7 @@ impl File {
             return Err(ReadError::failed(why));
         }
         let not_text = |_| ReadError::failed(format!("{} is not UTF-8 text; save it as UTF-8", self.name));
-        String::from_utf8(read_file(&self.path, MAX_FILE)?).map_err(not_text)
+        String::from_utf8(read_unlinked(&self.real, MAX_FILE)?).map_err(not_text)
     }
 }
 

@@ -408,6 +408,29 @@ async fn patterns_and_the_home_directory_are_expanded_without_a_shell() {
     assert_eq!(text(&mut client, "org://a%5B1%5D.org").await, "* Bracket\n");
 }
 
+#[cfg(unix)]
+#[tokio::test]
+async fn pattern_leads_through_no_link_to_a_directory() {
+    let directory = files();
+    let (root, org) = (directory.path(), directory.path().join("org"));
+    std::os::unix::fs::symlink("/", org.join("everything")).unwrap();
+    std::os::unix::fs::symlink("../..", org.join("home/up")).unwrap();
+    std::os::unix::fs::symlink("../secret.org", org.join("link.org")).unwrap();
+    std::os::unix::fs::symlink("org", root.join("elsewhere")).unwrap();
+    fs::create_dir(org.join(".hidden")).unwrap();
+    fs::write(org.join(".hidden/old.org"), "* Old\n").unwrap();
+    for pattern in ["~/org/**/*.org", "org/**/*.org", "elsewhere/**/*.org", "or[g]/**/*.org"] {
+        let (_child, mut client) = start(root, &[pattern], LATEST).await;
+        assert_eq!(
+            uris(&mut client).await,
+            ["org://home/notes.org", "org://link.org", "org://office/notes.org", "org://tasks.org"],
+            "{pattern}"
+        );
+    }
+    let (_child, mut client) = start(root, &["org/**/.hidden/*.org"], LATEST).await;
+    assert_eq!(uris(&mut client).await, ["org://old.org"]);
+}
+
 #[tokio::test]
 async fn what_cannot_be_served_is_told_and_the_rest_is_served() {
     let directory = files();

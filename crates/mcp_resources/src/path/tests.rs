@@ -168,3 +168,21 @@ fn file_that_a_person_named_may_be_a_link_and_no_pipe() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert!(matches!(read_file(&pipe, 10), Err(PathError::NotAFile)));
 }
+
+#[cfg(unix)]
+#[test]
+fn file_is_read_through_no_link() {
+    let outside = tempfile::tempdir().unwrap();
+    let real = outside.path().canonicalize().unwrap();
+    std::fs::create_dir(real.join("directory")).unwrap();
+    std::fs::write(real.join("directory/file"), "mine").unwrap();
+    std::os::unix::fs::symlink("directory", real.join("way")).unwrap();
+    std::os::unix::fs::symlink("file", real.join("directory/link")).unwrap();
+    assert_eq!(read_unlinked(real.join("directory/file"), 9).unwrap(), b"mine");
+    for path in ["way/file", "directory/link", "directory/missing"] {
+        assert!(matches!(read_unlinked(real.join(path), 9), Err(PathError::Io(_))), "{path}");
+    }
+    assert!(matches!(read_unlinked(real.join("directory"), 9), Err(PathError::NotAFile)));
+    assert!(matches!(read_unlinked(real.join("directory/file"), 3), Err(PathError::TooLarge { limit: 3 })));
+    assert!(matches!(read_unlinked("file", 9), Err(PathError::Dots)));
+}

@@ -82,3 +82,30 @@ fn pipe_in_the_place_of_a_file_is_not_waited_for() {
     let error = Files::new(vec![path]).named("a.org").unwrap().read().unwrap_err().to_string();
     assert_eq!(error, "the path does not name a file");
 }
+
+#[cfg(unix)]
+#[test]
+fn file_that_is_swapped_with_a_link_while_it_is_read_gives_nothing_else() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    fs::write(at("secret"), "secret").unwrap();
+    fs::write(at("a.org"), "* mine").unwrap();
+    let files = Files::new(vec![at("a.org")]);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                std::os::unix::fs::symlink("secret", at("link")).unwrap();
+                fs::rename(at("link"), at("a.org")).unwrap();
+                fs::write(at("file"), "* mine").unwrap();
+                fs::rename(at("file"), at("a.org")).unwrap();
+            }
+        });
+        let reads: Vec<_> = (0..20_000).map(|_| files.named("a.org").unwrap().read()).collect();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(reads.iter().any(Result::is_ok));
+        assert!(reads.iter().flatten().all(|text| text == "* mine"));
+    });
+}

@@ -11,10 +11,13 @@ use crate::server::batch;
 /// How long a line may be that is looked into; a longer one is passed on as it is.
 const MAX_LINE: usize = 4 * 1024 * 1024;
 
-/// Input whose batches are split in their messages if the client's revision has them; all else is passed on as it is.
+/// Input whose batches are split in their messages if the client's revision has them; all else is passed on as it is, but
+/// notifications and responses before the first request, which are left out.
 pub(super) struct Unbatched<R> {
     input: BufReader<R>,
     place: Place,
+    /// Whether there was a request yet.
+    is_started: bool,
     /// Whether the client may send batches, once it has initialized.
     has_batches: Option<bool>,
     /// A line that is looked into.
@@ -50,6 +53,7 @@ impl<R: AsyncRead> Unbatched<R> {
         Self {
             input: BufReader::new(input),
             place: Place::Start,
+            is_started: false,
             has_batches: None,
             line: Vec::new(),
             ready: Vec::new(),
@@ -60,6 +64,11 @@ impl<R: AsyncRead> Unbatched<R> {
     /// Makes ready what the line says.
     fn look_into_line(&mut self) {
         let line = std::mem::take(&mut self.line);
+        self.is_started = self.is_started || !batch::asks_nothing(&line);
+        if !self.is_started {
+            // rmcp would end for it, and there is nothing yet that it could tell of.
+            return;
+        }
         self.has_batches = self.has_batches.or_else(|| batch::initializes(&line));
         let messages = batch::messages(&line).filter(|_| self.has_batches == Some(true));
         self.ready = match messages {
