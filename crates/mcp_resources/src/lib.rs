@@ -35,7 +35,7 @@
 //!   [standard input and output](Server::run_stdio) or [Streamable HTTP](Http). Pages, completion, subscriptions, changes of the
 //!   list, hints for caches. Tools and prompts of [rmcp](Server::with_handler) fit in beside.
 //! - [`Root`] and [`PathParam`]: paths that a client names stay below a directory, symbolic links included; [`read_file`] for those that
-//!   the program names.
+//!   the program names, [`read_unlinked`] for those that it has checked.
 //!
 //! # What it sees to
 //!
