@@ -8,7 +8,7 @@
 //! Files are read, commands run ([`CommandHandler`]), and `data:` URLs, stdin and the clipboard taken as they are.
 //!
 //! Content never leaves through a return value: a [`ContentStore`] takes it, file by file, and may know
-//! an unchanged file without its being read. What can't be attached is an [`AttachError`] that names it;
+//! an unchanged file without its being read ([`Nowhere`] keeps and knows nothing). What can't be attached is an [`AttachError`] that names it;
 //! what is attached otherwise than one might expect is a [`Notice`].
 //!
 //! What a directory or glob gives is without files that hold secrets by their name, and without private
@@ -21,25 +21,7 @@
 //! ```
 //! use std::{error::Error, fs, time::SystemTime};
 //!
-//! use jp_attachment::{Context, ContentStore, FileStamp, Known, Place, canonical_path, parse_input, resolve};
-//! use jp_resource::{BlobRef, ResourceContent};
-//!
-//! struct Forgetful;
-//!
-//! impl ContentStore for Forgetful {
-//!     fn known(&self, _: &FileStamp) -> Option<Known> {
-//!         None
-//!     }
-//!
-//!     fn keep(
-//!         &self,
-//!         content: &ResourceContent,
-//!         _: &str,
-//!         _: Option<&FileStamp>,
-//!     ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-//!         Ok(content.blob_ref())
-//!     }
-//! }
+//! use jp_attachment::{Context, Nowhere, Place, canonical_path, parse_input, resolve};
 //!
 //! # fn main() -> Result<(), Box<dyn Error>> {
 //! let directory = tempfile::tempdir()?;
@@ -51,7 +33,7 @@
 //! let declared = parse_input("*.rs", &place)?;
 //! assert_eq!(declared.declaration.as_deref(), Some("file:src/*.rs"));
 //!
-//! let resolved = resolve(&[declared], &Context::new(&place, &Forgetful, SystemTime::now()))?;
+//! let resolved = resolve(&[declared], &Context::new(&place, &Nowhere, SystemTime::now()))?;
 //! assert_eq!(resolved.resources[0].name.as_deref(), Some("src/main.rs"));
 //! assert_eq!(resolved.resources[0].mime_type.as_deref(), Some("text/x-rust"));
 //! # Ok(())
@@ -105,4 +87,4 @@ pub use resolved::{Delivered, Notice, Resolved, Totals};
 pub use scheme::Scheme;
 pub use secret::{Finding, find_secret, has_secret_name, is_private_key};
 pub use stdin::StdinHandler;
-pub use store::{ContentStore, FileStamp, Known};
+pub use store::{ContentStore, FileStamp, Known, Nowhere};

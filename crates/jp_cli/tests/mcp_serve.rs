@@ -634,6 +634,149 @@ fn what_is_attached_outright_is_read_and_a_directory_gives_no_secrets() {
     assert_eq!(client.names(), ["conf/a.toml", "conf/.env", "README.md (turn 1)"]);
 }
 
+/// Attaches files in the workspace's configuration, as a clone may have it.
+fn attach_in_workspace(sandbox: &Sandbox, files: &[&str]) {
+    let before = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    sandbox.write(".jp/config.toml", format!("conversation.attachments = {files:?}\n{before}"));
+}
+
+/// Forgets what the person attached in this checkout, as in a clone of it.
+fn forget(sandbox: &Sandbox) {
+    let data = sandbox.files("~/.local/share/jp");
+    let trusted = data.iter().filter(|path| path.iter().any(|name| name == "trusted"));
+    trusted.for_each(|path| fs::remove_file(path).unwrap());
+}
+
+const KEY: &str = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n";
+
+#[test]
+fn secret_that_a_clone_attaches_is_given_only_once_the_person_attaches_it() {
+    let sandbox = workspace();
+    sandbox.write(".gitignore", "made.log\n");
+    for (file, content) in [(".env", "A=1\n"), ("key", KEY), ("made.log", "made\n"), ("sub/.env", "B=1\n")] {
+        sandbox.write(file, content);
+    }
+    sandbox.jp(&["attachment", "add", "sub/.env"]).succeeded();
+    forget(&sandbox);
+    attach_in_workspace(&sandbox, &[".env", "key", "made.log"]);
+    let mut client = Client::new(&sandbox, Era::Legacy);
+    assert_eq!(client.names(), ["key", "README.md", "README.md (turn 1)"]);
+    for closed in [".env", "key", "made.log", "sub/.env"] {
+        assert!(client.refused(&uri(&sandbox, closed)).1.contains("is not offered"), "{closed}");
+    }
+    let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
+    for path in [".env", "made.log", "sub/.env"] {
+        assert!(told.contains(&format!("{path} is attached by the workspace or its history")), "{told}");
+    }
+    sandbox.jp(&["attachment", "add", ".env", "key"]).succeeded();
+    client.until(&[".env", "key", "README.md", "README.md (turn 1)"]);
+    assert_eq!(client.text(&uri(&sandbox, ".env")), "A=1\n");
+    assert_eq!(client.text(&uri(&sandbox, "key")), KEY);
+    fs::remove_file(sandbox.path(".env")).unwrap();
+    symlink("sub/.env", sandbox.path(".env")).unwrap();
+    let mut client = Client::new(&sandbox, Era::Legacy);
+    assert_eq!(client.names(), ["key", "README.md", "README.md (turn 1)"], "a link is not what was attached");
+}
+
+#[test]
+fn secret_that_the_persons_own_configuration_attaches_is_given() {
+    let sandbox = workspace();
+    sandbox.write("key", KEY);
+    sandbox.write("~/.config/jp/config.toml", "conversation.attachments = [\"key\"]\n");
+    let mut client = Client::new(&sandbox, Era::Modern);
+    assert_eq!(client.text(&uri(&sandbox, "key")), KEY);
+}
+
+/// Changes the events of the conversation.
+fn rewrite(sandbox: &Sandbox, change: impl FnOnce(&mut Value)) {
+    let path = sandbox.conversation().join("events.json");
+    let mut events = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    change(&mut events);
+    fs::write(path, events.to_string()).unwrap();
+}
+
+/// Finds the first object with this key.
+fn having<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Value> {
+    if value.get(key).is_some() {
+        return Some(value);
+    }
+    match value {
+        Value::Array(values) => values.iter_mut().find_map(|value| having(value, key)),
+        Value::Object(values) => values.values_mut().find_map(|value| having(value, key)),
+        _ => None,
+    }
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_is_read() {
+    let large = 20_000_000;
+    let sandbox = workspace();
+    let conversation = format!("jp://conversation/{}", id(&sandbox));
+    rewrite(&sandbox, |events| having(events, "$blob").unwrap()["size"] = json!(large));
+    let mut client = Client::new(&sandbox, Era::Modern);
+    let snapshot = client.list()[1]["uri"].as_str().unwrap().to_owned();
+    let (code, message) = client.refused(&snapshot);
+    assert_eq!(code, -32602, "{message}");
+    assert!(message.contains("has 20000000 bytes, and no more than"), "{message}");
+
+    rewrite(&sandbox, |events| {
+        let content = having(events, "$blob").unwrap().clone();
+        let block = json!({"type": "resource", "resource": {"uri": "a:b", "content": content}});
+        let result = json!({
+            "timestamp": "2026-11-21T12:00:00Z", "type": "tool_call_response", "id": "1", "content": [block],
+        });
+        events.as_array_mut().unwrap().push(result);
+    });
+    let (code, message) = client.refused(&conversation);
+    assert_eq!(code, -32602, "{message}");
+    assert!(message.contains("are given at once; read one turn of it"), "{message}");
+    let (code, message) = client.refused(&format!("{conversation}/turn/1"));
+    assert_eq!(code, -32602, "{message}");
+    assert!(message.contains("are given at once; read another turn"), "{message}");
+}
+
+/// Has files and directories be as if nothing had happened to them for long.
+fn settle(sandbox: &Sandbox, paths: &[&str]) {
+    let long_ago = SystemTime::now() - Duration::from_secs(3600);
+    paths.iter().for_each(|path| fs::File::open(sandbox.path(path)).unwrap().set_modified(long_ago).unwrap());
+}
+
+#[test]
+fn directory_that_gives_nothing_or_too_much_is_looked_at_again() {
+    let sandbox = workspace();
+    sandbox.write("docs/deep/a.md", "a\n");
+    sandbox.write("~/.config/jp/config.toml", "[conversation.attachment]\nmax_files = 1\n");
+    sandbox.jp(&["attachment", "add", "docs"]).succeeded();
+    settle(&sandbox, &["README.md", "docs", "docs/deep"]);
+    let mut client = Client::new(&sandbox, Era::Legacy);
+    assert_eq!(client.names(), ["README.md", "docs/deep/a.md", "README.md (turn 1)"]);
+    fs::remove_file(sandbox.path("docs/deep/a.md")).unwrap();
+    client.until(&["README.md", "README.md (turn 1)"]);
+    sandbox.write("docs/deep/b.md", "b\n");
+    client.until(&["README.md", "docs/deep/b.md", "README.md (turn 1)"]);
+    sandbox.write("docs/deep/c.md", "c\n");
+    client.until(&["README.md", "README.md (turn 1)"]);
+    settle(&sandbox, &["docs", "docs/deep"]);
+    fs::remove_file(sandbox.path("docs/deep/c.md")).unwrap();
+    client.until(&["README.md", "docs/deep/b.md", "README.md (turn 1)"]);
+}
+
+#[test]
+fn file_of_a_directory_that_is_edited_in_place_is_listed_as_it_is() {
+    let sandbox = workspace();
+    sandbox.write("docs/a.md", "a\n");
+    sandbox.jp(&["attachment", "add", "docs"]).succeeded();
+    settle(&sandbox, &["README.md", "docs", "docs/a.md"]);
+    let mut client = Client::new(&sandbox, Era::Legacy);
+    let before = client.list()[1].clone();
+    assert_eq!(before["size"], 2);
+    sandbox.write("docs/a.md", "longer\n");
+    client.notice("notifications/resources/list_changed", None);
+    let after = client.list()[1].clone();
+    assert_eq!(after["size"], 7);
+    assert_ne!(before["annotations"]["lastModified"], after["annotations"]["lastModified"]);
+}
+
 #[test]
 fn changes_of_files_conversations_and_the_list_are_told_in_each_era() {
     for era in ERAS {
@@ -769,6 +912,9 @@ fn what_is_not_listed_is_told_to_the_person() {
     sandbox.write("docs/small.md", "text\n");
     sandbox.jp(&["attachment", "add", "docs", ".jp/config.toml"]).succeeded();
     sandbox.write("docs/large.md", "x".repeat(200));
+    sandbox.write("docs/a\\b.md", "text\n");
+    let outside = sandbox.write("~/elsewhere/plan.md", "The plan\n");
+    attach_in_workspace(&sandbox, &[outside.to_str().unwrap()]);
     sandbox.write("~/.config/jp/config.toml", "[conversation.attachment]\nmax_bytes = 100\n");
     let mut client = Client::new(&sandbox, Era::Modern);
     assert_eq!(
@@ -778,6 +924,8 @@ fn what_is_not_listed_is_told_to_the_person() {
     );
     let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
     assert!(told.contains("not all that is attached is in the list") && told.contains("large.md"), "{told}");
+    assert!(told.contains(r#"the path "docs/a\\b.md" has a backslash"#), "{told}");
+    assert!(told.contains("plan.md is outside the workspace and is left out"), "{told}");
     sandbox.write("~/.config/jp/config.toml", "[conversation.attachment]\nmax_files = 1\n");
     let told = sandbox.jp(&["mcp", "serve"]).succeeded().stderr;
     assert!(told.contains("not all that is attached is in the list"), "{told}");
@@ -980,6 +1128,10 @@ fn what_can_not_be_served_says_why() {
     let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
     command.env("JP_MCP_TOKEN", "two words");
     support::run(command).failed(2, &["the token in JP_MCP_TOKEN can't be sent"]);
+    let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
+    command.env("JP_MCP_TOKEN", "");
+    support::run(command)
+        .failed(2, &["the token in JP_MCP_TOKEN is empty", "hint: give the variable a value, or unset it"]);
     let mut command = sandbox.command(&["mcp", "serve"]);
     command.current_dir(&sandbox.home);
     support::run(command).failed(1, &["no workspace at or above", "hint: `jp init`"]);

@@ -30,8 +30,19 @@ pub(crate) fn template(conversations: &Arc<Conversations>, max_bytes: u64) -> Re
     .description("What a conversation keeps of something attached to it, by the SHA-256 of its content.")
 }
 
-/// Reads the content of a snapshot, verified.
-pub(crate) fn read_payload(store: &Store, payload: &Payload<ResourceContent>) -> Result<Content, ReadError> {
+/// Reads the content of a snapshot, verified; of more bytes than may be given, nothing is read.
+pub(crate) fn read_payload(
+    store: &Store,
+    payload: &Payload<ResourceContent>,
+    max_bytes: u64,
+) -> Result<Content, ReadError> {
+    let BlobRef { checksum, size, .. } = match payload {
+        Payload::Inline(content) => content.blob_ref(),
+        Payload::Stored(blob) => *blob,
+    };
+    if size > max_bytes {
+        return Err(too_large(checksum, size, max_bytes));
+    }
     let content = match payload {
         Payload::Inline(content) => content.clone(),
         Payload::Stored(blob) => {
@@ -41,7 +52,8 @@ pub(crate) fn read_payload(store: &Store, payload: &Payload<ResourceContent>) ->
     Ok(content_of(content))
 }
 
-/// Reads what a conversation keeps; a store is asked first whether it has that at all.
+/// Reads what the workspace keeps: also what no conversation names any more, for as long as it is not collected. A store
+/// is asked first whether it has that at all.
 fn read(conversations: &Conversations, checksum: Checksum, max_bytes: u64) -> Result<Content, ReadError> {
     // Of what the person keeps for themself, only that of the conversation that they named.
     let local = conversations.named_local().filter(|found| keeps(found, checksum));
@@ -55,21 +67,16 @@ fn read(conversations: &Conversations, checksum: Checksum, max_bytes: u64) -> Re
         None => conversations.list_shared(),
     };
     match searched.iter().take(MAX_SEARCHED).find_map(|found| snapshot(found, checksum)) {
-        Some(snapshot) => read_snapshot(store, snapshot, max_bytes),
+        Some(snapshot) => {
+            let content = read_payload(store, &snapshot.content, max_bytes)?;
+            Ok(Content { mime_type: snapshot.mime_type, ..content })
+        }
         None => read_unnamed(store, checksum, max_bytes),
     }
 }
 
-fn read_snapshot(store: &Store, snapshot: Snapshot, max_bytes: u64) -> Result<Content, ReadError> {
-    let BlobRef { checksum, size, .. } = snapshot.blob_ref();
-    if size > max_bytes {
-        return Err(too_large(checksum, size, max_bytes));
-    }
-    let content = read_payload(store, &snapshot.content)?;
-    Ok(Content { mime_type: snapshot.mime_type, ..content })
-}
-
-/// Reads content of which nothing but the checksum is known.
+/// Reads content of which nothing but the checksum is known: that of a conversation that is not searched, of one that
+/// was removed, of what a tool returned.
 fn read_unnamed(store: &Store, checksum: Checksum, max_bytes: u64) -> Result<Content, ReadError> {
     let failed = |error: BlobError| failure(checksum, &error);
     let size = store.blobs().verify(&checksum, max_bytes).map_err(failed)?;

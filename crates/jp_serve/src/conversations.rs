@@ -1,6 +1,6 @@
 //! The workspace's conversations, and their turns.
 
-use std::{path::PathBuf, sync::Arc, time::SystemTime};
+use std::{cell::Cell, path::PathBuf, sync::Arc, time::SystemTime};
 
 use jp_conversation::{Stream, Turn, transcript};
 use jp_resource::BlobRef;
@@ -19,6 +19,8 @@ pub(crate) struct Conversations {
     shared: Store,
     local: Store,
     chosen: Chosen,
+    /// How long a text may be.
+    max_bytes: u64,
 }
 
 /// A conversation's place, and the store it is in.
@@ -63,8 +65,9 @@ pub(crate) fn templates(conversations: &Arc<Conversations>) -> [ResourceTemplate
 }
 
 impl Conversations {
-    pub(crate) fn new(workspace: &Workspace, chosen: Chosen) -> Self {
-        Self { shared: workspace.store(), local: workspace.local_store(), chosen }
+    /// Makes what reads the conversations of a workspace; of a text, no more than `max_bytes` are given.
+    pub(crate) fn new(workspace: &Workspace, chosen: Chosen, max_bytes: u64) -> Self {
+        Self { shared: workspace.store(), local: workspace.local_store(), chosen, max_bytes }
     }
 
     /// Returns the store that all conversations share but those that the person keeps for themself.
@@ -163,7 +166,8 @@ impl Conversations {
     fn markdown(&self, parameters: &Parameters) -> Result<String, ReadError> {
         let found = self.named(parameters)?;
         let stream = found.read()?.stream;
-        found.written(&stream, &stream.turns())
+        let instead = "read one turn of it, as jp://conversation/{id}/turn/{n}";
+        found.written(&stream, &stream.turns(), self.max_bytes, instead)
     }
 
     fn turn(&self, parameters: &Parameters) -> Result<String, ReadError> {
@@ -173,7 +177,10 @@ impl Conversations {
         let stream = found.read()?.stream;
         let turns = stream.turns();
         match turns.iter().position(|turn| turn.number == number) {
-            Some(index) => found.written(&stream, &turns[index..=index]),
+            Some(index) => {
+                let instead = "read another turn, or have a person run `jp conversation print` with --turn";
+                found.written(&stream, &turns[index..=index], self.max_bytes, instead)
+            }
             None => {
                 let (id, count) = (found.located.id, turns.len());
                 Err(refusal(format!("conversation {id} has no turn {number}, it has {count}"), instead))
@@ -193,13 +200,29 @@ impl Found {
         ReadError::failed(format!("{what}; `jp storage check` tells a person what is wrong with it"))
     }
 
-    /// Writes turns as `jp conversation print` does.
-    fn written(&self, stream: &Stream, turns: &[Turn]) -> Result<String, ReadError> {
-        let read = |blob: &BlobRef| self.store.blobs().read(blob);
+    /// Writes turns as `jp conversation print` does. Stops as soon as that is too long, before it reads what makes it so,
+    /// and says what to read instead.
+    fn written(
+        &self,
+        stream: &Stream,
+        turns: &[Turn],
+        max_bytes: u64,
+        instead: &str,
+    ) -> Result<String, ReadError> {
+        let id = self.located.id;
+        let too_long = || {
+            refusal(format!("no more than {max_bytes} bytes of conversation {id} are given at once"), instead)
+        };
+        let left = Cell::new(max_bytes);
+        let read = |blob: &BlobRef| {
+            left.set(left.get().checked_sub(blob.size).ok_or_else(too_long)?);
+            self.store.blobs().read(blob).map_err(|_| self.unreadable())
+        };
         let mut text = String::new();
         for turn in turns {
             for event in &stream.events()[turn.events.clone()] {
-                text += &transcript::event(turn.number, event, &read).map_err(|_| self.unreadable())?;
+                text += &transcript::event(turn.number, event, &read)?;
+                left.set(max_bytes.checked_sub(text.len() as u64).ok_or_else(too_long)?);
             }
         }
         Ok(text)

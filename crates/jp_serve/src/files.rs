@@ -52,11 +52,13 @@ pub(crate) struct Files {
 pub(crate) enum Listed {
     /// A walk found it at this path.
     Walked { walked: Arc<Walked>, found_at: PathBuf },
-    /// The person attached this very file.
+    /// The workspace or its history attaches this very file: it is given if a walk from the root would give it.
+    Named,
+    /// The person themself attached this very file.
     Outright,
 }
 
-/// Whether the person attached a file itself, which lets them have its secrets read.
+/// Whether the person themself attached this very file, which lets its secrets be read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IsOutright {
     Yes,
@@ -111,10 +113,23 @@ impl Files {
     }
 
     /// Returns the path that the URI of one of the workspace's files stands for, if it is one that may be given.
-    pub(crate) fn path_of(&self, uri: &str) -> Option<PathParam> {
+    ///
+    /// # Errors
+    ///
+    /// The path, where no client can name it.
+    pub(crate) fn path_of(&self, uri: &str) -> Result<Option<PathParam>, String> {
+        let Some(path) = self.relative(uri).filter(|path| !has_closed(Path::new(path))) else {
+            return Ok(None);
+        };
+        PathParam::new(&path).map(Some).map_err(|_| path)
+    }
+
+    /// Returns the path of a URI from the root, with `/` on every platform.
+    fn relative(&self, uri: &str) -> Option<String> {
         let path = file_path(uri, PathStyle::native()).ok()?;
         let relative = Path::new(&path).strip_prefix(&self.place.root).ok()?;
-        PathParam::new(relative.to_str()?).ok().filter(|_| !has_closed(relative))
+        let names: Option<Vec<&str>> = relative.iter().map(|name| name.to_str()).collect();
+        Some(names?.join("/"))
     }
 
     /// Returns whether a URI is one of those that this server gives a meaning, or could be taken for one.
@@ -142,16 +157,22 @@ impl Files {
     /// Reads a file of which the path alone is known: it is given if a walk from the root would.
     pub(crate) fn read(&self, path: &PathParam) -> Result<Content, ReadError> {
         Self::check_open(path, Path::new(path.as_str()))?;
-        let found = self.whole.find(&self.absolute(path), &self.place);
-        let real = found.map_err(|why| Self::left_out(path, why))?;
+        let real = self.walked(path).map_err(|why| Self::left_out(path, why))?;
         self.content(path, &real, IsOutright::No)
+    }
+
+    /// Returns the canonical path of a file that a walk from the root gives.
+    pub(crate) fn walked(&self, path: &PathParam) -> Result<PathBuf, LeftOut> {
+        self.whole.find(&self.absolute(path), &self.place)
     }
 
     /// Reads a file of the list: one that a walk found is given if the same walk still does.
     pub(crate) fn read_listed(&self, path: &PathParam, listed: &Listed) -> Result<Content, ReadError> {
         let absolute = self.absolute(path);
-        let Listed::Walked { walked, found_at } = listed else {
-            return self.content(path, &absolute, IsOutright::Yes);
+        let (walked, found_at) = match listed {
+            Listed::Outright => return self.content(path, &absolute, IsOutright::Yes),
+            Listed::Named => return self.read(path),
+            Listed::Walked { walked, found_at } => (walked, found_at),
         };
         let real = walked.find(found_at, &self.place).map_err(|why| Self::left_out(path, why))?;
         match real == absolute {
@@ -227,7 +248,7 @@ impl Files {
         if has_closed(named) || has_secret_name(named) {
             return None;
         }
-        match self.whole.find(&self.absolute(path), &self.place) {
+        match self.walked(path) {
             Ok(real) => {
                 real.strip_prefix(&self.place.root).is_ok_and(|real| !has_closed(real)).then_some(real)
             }
@@ -237,7 +258,7 @@ impl Files {
     }
 
     /// Returns what a path may go on with, one name further; directories end in a slash. A `%` is `%25`: `{+path}` keeps
-    /// what looks encoded as it is (RFC 6570 §3.2.3).
+    /// what looks encoded as it is (RFC 6570 §3.2.3). What can't be read by its path is not offered.
     fn offered(&self, begun: &str) -> Vec<String> {
         let begun = begun.replace("%25", "%");
         let (directory, begun) = begun.rsplit_once('/').unwrap_or(("", &begun));
@@ -250,7 +271,8 @@ impl Files {
         let mut offered = Vec::new();
         for entry in self.whole.names(&absolute, &self.place) {
             let is_open = entry.path.strip_prefix(&self.place.root).is_ok_and(|path| !has_closed(path));
-            if is_open && entry.name.starts_with(begun) && offered.len() < MAX_OFFERED {
+            let is_nameable = PathParam::new(entry.name.as_str()).is_ok();
+            if is_open && is_nameable && entry.name.starts_with(begun) && offered.len() < MAX_OFFERED {
                 let slash = if entry.is_directory { "/" } else { "" };
                 offered.push(format!("{before}{}{slash}", entry.name).replace('%', "%25"));
             }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Weak},
     thread,
     time::Duration,
@@ -17,9 +18,9 @@ use crate::{
     stamps::Stamps,
 };
 
-/// How often it is looked whether there is anything new: which conversation is current, its file, and the directories
-/// that are attached to it, at a system call or two for each of them. A watch would have to follow directories that come
-/// and go.
+/// How often it is looked whether there is anything new: which conversation is current, its file, and the files and
+/// directories that are attached to it, at a system call for each of them and for each ignore file. A watch would have to
+/// follow directories that come and go.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Under which name the list is registered.
@@ -55,6 +56,7 @@ enum Topic {
     Conversation,
     Files,
     Uris,
+    Defect,
 }
 
 /// Tells each warning once, as long as it holds.
@@ -78,17 +80,34 @@ impl Following {
             List { registry, conversations, lister, choice, conversation, attached, entries, reports };
         list.look();
         let weak = Arc::downgrade(&alive);
-        thread::spawn(move || list.run(&weak));
+        thread::spawn(move || repeat(&weak, INTERVAL, &mut list, List::look, List::tell_defect));
         Self { _alive: alive }
     }
 }
 
-impl List {
-    fn run(mut self, alive: &Weak<()>) {
-        while alive.strong_count() > 0 {
-            thread::sleep(INTERVAL);
-            self.look();
+/// Looks at each interval for as long as something is alive; a look that panics is told, and the next one comes.
+fn repeat<T>(
+    alive: &Weak<()>,
+    interval: Duration,
+    list: &mut T,
+    look: impl Fn(&mut T),
+    defect: impl Fn(&mut T),
+) {
+    loop {
+        thread::sleep(interval);
+        if alive.strong_count() == 0 {
+            return;
         }
+        if catch_unwind(AssertUnwindSafe(|| look(list))).is_err() {
+            // Who is told may be what panics.
+            _ = catch_unwind(AssertUnwindSafe(|| defect(list)));
+        }
+    }
+}
+
+impl List {
+    fn tell_defect(&mut self) {
+        self.reports.tell(Topic::Defect, vec![Warning::Defect]);
     }
 
     /// Brings the list up to date, step by step: the conversation, what is attached to it, the resources.
@@ -199,5 +218,32 @@ impl Reports {
                 (self.report)(warning);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn look_that_panics_is_told_and_others_come_until_nobody_is_left() {
+        let strong = Arc::new(());
+        let (weak, alive) = (Arc::downgrade(&strong), RefCell::new(Some(strong)));
+        let look = |seen: &mut Vec<&str>| match seen.len() {
+            0 => panic!("for the test"),
+            1 => seen.push("looked"),
+            _ => {
+                seen.push("looked for the last time");
+                alive.borrow_mut().take();
+            }
+        };
+        let mut seen = Vec::new();
+        repeat(&weak, Duration::from_millis(1), &mut seen, look, |seen| {
+            seen.push("told");
+            panic!("who is told has a defect too");
+        });
+        assert_eq!(seen, ["told", "looked", "looked for the last time"]);
     }
 }

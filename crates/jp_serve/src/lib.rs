@@ -10,9 +10,13 @@
 //! | `jp://conversation/{id}`, `jp://conversation/{id}/turn/{n}` | as `jp conversation print` writes them (`conversations`) |
 //! | `jp://blob/{sha256}` | content that a conversation keeps (`blobs`) |
 //!
-//! Nothing is written, no lock is held, nothing is fetched and no program is run. Listings and errors hold no path of the
-//! machine but the workspace's root; what is read holds what it holds, and a conversation has command lines and the
-//! output of tools.
+//! Nothing is written, no lock is held, nothing is fetched and no program is run. Listings and errors say of no file
+//! where it is on the machine, but for the workspace's root. What is attached keeps its name, though, and a command line
+//! (`cmd:`) may have a path in its arguments; what is read holds what it holds, and a conversation has command lines and
+//! the output of tools.
+//!
+//! Of configuration and history, the workspace's are not trusted: a file that they attach is given as a walk would give
+//! it. One that the person attached themself is given as it is, with its secrets.
 
 mod blobs;
 mod conversations;
@@ -21,14 +25,19 @@ mod follow;
 mod listing;
 mod stamps;
 
-use std::{io, path::PathBuf, sync::Arc};
+use std::{collections::HashSet, io, path::PathBuf, sync::Arc};
 
 use jp_attachment::{AttachError, Place, Secrets};
 use jp_conversation::Declaration;
 use jp_storage::{ConversationId, ReadError, Sessions, Workspace};
 use mcp_resources::{Bundle, FileWatch, Limits, RegisterError, Registry, Server, WatchError};
 
-use self::{conversations::Conversations, files::Files, follow::Following, listing::Lister};
+use self::{
+    conversations::Conversations,
+    files::Files,
+    follow::Following,
+    listing::{Lister, Persons},
+};
 
 /// What is offered.
 #[derive(Debug)]
@@ -39,6 +48,9 @@ pub struct Settings {
     pub place: Place,
     /// What configuration files declare as attached, in stored form.
     pub configured: Vec<Declaration>,
+    /// Those of them that the person's own configuration makes. A file that one of them names is given with its secrets,
+    /// as is one that the person attached by a command ([`jp_storage::Trust`]).
+    pub own: HashSet<Declaration>,
     /// How large a file may be, and how much a declaration may give.
     pub limits: jp_attachment::Limits,
     /// What happens to files that hold what looks like a secret.
@@ -107,6 +119,27 @@ pub enum Warning {
         /// Why not.
         source: ReadError,
     },
+    /// A file that the workspace or its history attaches is none that a walk would give.
+    #[error(
+        "not all that is attached is in the list: {path} is attached by the workspace or its history, and a walk would leave it out; \
+         `jp attachment add` with that path has it offered all the same"
+    )]
+    NotWalked {
+        /// Its path from the root.
+        path: String,
+    },
+    /// A file has a name by which no client could ask for it.
+    #[error(
+        "not all that is attached is in the list: the path {path:?} has a backslash or what looks like a drive letter, \
+         so no client can name it; rename the file"
+    )]
+    Name {
+        /// Its path from the root.
+        path: String,
+    },
+    /// Looking for what is new did not come to an end.
+    #[error("for now nothing new is in the list: looking for it met a defect of jp; it is tried again")]
+    Defect,
     /// Something attached has a URI that is none, as some servers have; its snapshot is listed all the same.
     #[error("not all that is attached is in the list under its own URI: {0}")]
     Uri(#[source] RegisterError),
@@ -124,24 +157,26 @@ impl Offer {
         settings: Settings,
         report: impl Fn(Warning) + Send + Sync + 'static,
     ) -> Result<Self, OpenError> {
-        let Settings { workspace, place, configured, limits: attachable, secrets, chosen } = settings;
+        let Settings { workspace, place, configured, own, limits: attachable, secrets, chosen } = settings;
         let max_bytes = attachable.max_bytes;
         let files = Arc::new(Files::open(place, max_bytes, secrets)?);
-        let conversations = Arc::new(Conversations::new(&workspace, chosen));
         let mut limits = Limits::default();
         limits.bytes = limits.bytes.max(usize::try_from(max_bytes).unwrap_or(usize::MAX));
+        let max_given = limits.bytes as u64;
+        let conversations = Arc::new(Conversations::new(&workspace, chosen, max_given));
         let registry = Registry::with_limits(limits);
         let templates = Bundle::new()
             .template(files::template(&files))
             .templates(conversations::templates(&conversations))
-            .template(blobs::template(&conversations, limits.bytes as u64));
+            .template(blobs::template(&conversations, max_given));
         registry.register_server("workspace", templates)?;
         let root_uri = files.root_uri().to_owned();
         let report: Report = Arc::new(report);
         let report_later = Arc::clone(&report);
         let watch = FileWatch::start(&registry, move |error| report_later(error.into()))
             .map_err(|error| report(error.into()));
-        let lister = Lister { files, configured, limits: attachable };
+        let persons = Persons { configured: own, trust: workspace.trust() };
+        let lister = Lister { files, configured, persons, limits: attachable, max_given };
         let following = Following::start(registry.clone(), conversations, lister, report);
         Ok(Self { registry, root_uri, _following: following, _watch: watch.ok() })
     }

@@ -8,7 +8,8 @@ use std::{
 };
 
 use jp_attachment::{
-    AttachError, Declared, Limits, Notice, Reach, Source, Survey, Surveyed, Walked, binary_type, parse_stored,
+    AttachError, Declared, Limits, Notice, Place, Reach, Source, Survey, Surveyed, Walked, binary_type,
+    parse_configured, parse_stored,
 };
 use jp_conversation::{
     Declaration, Stream,
@@ -16,7 +17,7 @@ use jp_conversation::{
     resolution::{effective, newest_snapshots},
 };
 use jp_resource::{Payload, ResourceContent, Snapshot, mime, uri::percent_decode};
-use jp_storage::Store;
+use jp_storage::{Store, Trust};
 use mcp_resources::{Annotations, PathParam, Resource};
 
 use crate::{
@@ -32,7 +33,19 @@ pub(crate) struct Lister {
     pub(crate) files: Arc<Files>,
     /// What configuration files declare.
     pub(crate) configured: Vec<Declaration>,
+    pub(crate) persons: Persons,
     pub(crate) limits: Limits,
+    /// How many bytes a read gives at most.
+    pub(crate) max_given: u64,
+}
+
+/// What the person themself attached, which neither the workspace's configuration nor a history can say.
+#[derive(Debug)]
+pub(crate) struct Persons {
+    /// What their own configuration declares.
+    pub(crate) configured: HashSet<Declaration>,
+    /// What their commands attached.
+    pub(crate) trust: Trust,
 }
 
 /// The workspace's files that declarations stand for.
@@ -40,7 +53,8 @@ pub(crate) struct Lister {
 pub(crate) struct Attached {
     declared: Vec<Declaration>,
     by_declaration: HashMap<Declaration, Vec<Entry>>,
-    stamps: Stamps,
+    /// Of what they depend on; none where that is not known, as there is too much to go through all of it.
+    stamps: Option<Stamps>,
 }
 
 /// An entry of the list. Two that are equal have the same content.
@@ -67,7 +81,7 @@ enum Reading {
 impl Attached {
     /// Returns whether a survey would find what this one found.
     pub(crate) fn is_current(&self, declared: &[Declaration]) -> bool {
-        self.declared == declared && self.stamps.are_current()
+        self.declared == declared && self.stamps.as_ref().is_some_and(Stamps::are_current)
     }
 }
 
@@ -80,19 +94,20 @@ impl Lister {
     /// Finds the workspace's files that declarations give now; opens none of them. What can't be had is told.
     pub(crate) fn survey(&self, declared: Vec<Declaration>) -> (Attached, Vec<Warning>) {
         let begun = SystemTime::now();
-        let mut surveying = Surveying { lister: self, warnings: Vec::new(), depends_on: BTreeSet::new() };
+        let mut surveying = Surveying::new(self);
         let (excludes, includes): (Vec<_>, Vec<_>) = declared.iter().partition(|one| one.is_exclude());
         let excludes: Vec<_> = excludes.into_iter().filter_map(|one| surveying.parsed(one)).collect();
         let parsed = includes.into_iter().filter_map(|one| Some((one, surveying.parsed(one)?)));
         let parsed: Vec<_> = parsed.filter(|(_, one)| self.is_of_files(one)).collect();
-        let outright: HashSet<_> = parsed.iter().filter_map(|(_, one)| self.outright(one)).collect();
+        let outright: HashSet<_> =
+            parsed.iter().filter_map(|(declaration, one)| self.outright(declaration, one)).collect();
         let mut by_declaration = HashMap::new();
         for (declaration, one) in parsed {
             let entries = surveying.entries(one, &excludes, &outright);
             by_declaration.insert(declaration.clone(), entries);
         }
-        let Surveying { warnings, depends_on, .. } = surveying;
-        let stamps = Stamps::after_looking(depends_on, begun);
+        let Surveying { warnings, depends_on, is_whole, .. } = surveying;
+        let stamps = is_whole.then(|| Stamps::after_looking(depends_on, begun));
         (Attached { declared, by_declaration, stamps }, warnings)
     }
 
@@ -112,9 +127,10 @@ impl Lister {
     /// Makes the resource of an entry of a conversation in this store.
     pub(crate) fn resource(&self, entry: &Entry, store: &Store) -> Resource {
         let (files, store, content) = (Arc::clone(&self.files), store.clone(), entry.content.clone());
+        let max_bytes = self.max_given;
         let read = move || match &content {
             Reading::File { path, listed } => files.read_listed(path, listed),
-            Reading::Kept(payload) => read_payload(&store, payload),
+            Reading::Kept(payload) => read_payload(&store, payload, max_bytes),
         };
         let mut resource =
             Resource::new(&entry.uri, &entry.name, read).description(entry.description).size(entry.size);
@@ -156,12 +172,23 @@ impl Lister {
         is_path && declared.source.reach(self.files.place()) == Reach::Workspace
     }
 
-    /// Returns the URI of what a declaration names itself.
-    fn outright(&self, declared: &Declared) -> Option<String> {
-        match &declared.source {
-            Source::Path(path) => self.files.place().named(path).map(|(uri, _)| uri),
-            _ => None,
-        }
+    /// Returns the URI of the file that a declaration names itself, if it is the person's.
+    fn outright(&self, declaration: &Declaration, declared: &Declared) -> Option<String> {
+        let Source::Path(path) = &declared.source else { return None };
+        let (uri, _) = self.files.place().named(path)?;
+        self.persons.made(declaration, self.files.place()).then_some(uri)
+    }
+}
+
+impl Persons {
+    /// Returns whether the person attached what a declaration names. They did so to a file, not to a link that someone
+    /// put in its place since: that names another file.
+    fn made(&self, declaration: &Declaration, place: &Place) -> bool {
+        let named =
+            parse_configured(declaration.as_str(), place).ok().and_then(|declared| declared.declaration);
+        named.is_some_and(|named| {
+            self.configured.contains(&Declaration::new(&named)) || self.trust.contains(&named)
+        })
     }
 }
 
@@ -170,6 +197,15 @@ struct Surveying<'a> {
     lister: &'a Lister,
     warnings: Vec<Warning>,
     depends_on: BTreeSet<PathBuf>,
+    /// Whether it depends on nothing else.
+    is_whole: bool,
+}
+
+impl<'a> Surveying<'a> {
+    fn new(lister: &'a Lister) -> Self {
+        let depends_on = BTreeSet::from([lister.persons.trust.path().to_owned()]);
+        Self { lister, warnings: Vec::new(), depends_on, is_whole: true }
+    }
 }
 
 impl Surveying<'_> {
@@ -197,23 +233,34 @@ impl Surveying<'_> {
     ) -> Vec<Entry> {
         let Lister { files, limits, .. } = self.lister;
         let survey = Survey::of(&declared, excludes, files.place(), *limits);
-        let survey = survey.unwrap_or_else(|error| Survey {
-            notices: vec![Notice::Skipped(error)],
-            depends_on: declared.source.base().map(Path::to_owned).into_iter().collect(),
-            ..Survey::default()
+        let survey = survey.unwrap_or_else(|error| {
+            self.is_whole = false;
+            Survey { notices: vec![Notice::Skipped(error)], ..Survey::default() }
         });
         self.depends_on.extend(survey.depends_on);
         self.warnings.extend(survey.notices.into_iter().filter_map(|notice| match notice {
             Notice::Skipped(error) => Some(Warning::Attachment(error)),
             _ => None,
         }));
+        let base = declared.source.base().map(Path::to_owned);
         let walked = Arc::new(Walked::new(declared, excludes));
         let entry = |file: Surveyed| {
-            let path = files.path_of(&file.uri)?;
+            let path = match files.path_of(&file.uri) {
+                Ok(path) => path?,
+                Err(path) => {
+                    self.warnings.push(Warning::Name { path });
+                    return None;
+                }
+            };
             let listed = match outright.contains(&file.uri) {
                 true => Listed::Outright,
+                false if base.as_ref() == Some(&file.path) => Listed::Named,
                 false => Listed::Walked { walked: Arc::clone(&walked), found_at: file.found_at },
             };
+            if listed == Listed::Named && files.walked(&path).is_err() {
+                self.warnings.push(Warning::NotWalked { path: path.to_string() });
+                return None;
+            }
             Some(Entry {
                 name: path.as_str().to_owned(),
                 description: "A file that is attached to the conversation, as it is now",

@@ -1,4 +1,8 @@
-use std::{collections::BTreeSet, fs, io, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use jp_resource::Checksum;
 
@@ -16,6 +20,12 @@ pub struct Trust {
 impl Trust {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path }
+    }
+
+    /// Returns the file that remembers, which need not be there: it changes when something is added.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Returns whether a declaration is this person's.

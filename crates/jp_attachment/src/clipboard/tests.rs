@@ -35,33 +35,16 @@ fn what_a_tool_says_is_told_from_content() {
 #[cfg(target_os = "linux")]
 mod real {
     use std::{
-        error::Error,
+        error::Error as _,
         io::{BufRead as _, BufReader, Write as _},
         process::{Child, Stdio},
         time::SystemTime,
     };
 
-    use jp_resource::{BlobRef, Checksum, ResourceContent};
+    use jp_resource::Checksum;
 
     use super::*;
-    use crate::{ContentStore, FileStamp, Known, Place, Source, canonical_path, parse_input, parse_stored};
-
-    struct Forgetful;
-
-    impl ContentStore for Forgetful {
-        fn known(&self, _: &FileStamp) -> Option<Known> {
-            None
-        }
-
-        fn keep(
-            &self,
-            content: &ResourceContent,
-            _: &str,
-            _: Option<&FileStamp>,
-        ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-            Ok(content.blob_ref())
-        }
-    }
+    use crate::{Nowhere, Place, Source, canonical_path, parse_input, parse_stored};
 
     /// An X server without a screen.
     struct Server {
@@ -107,7 +90,7 @@ mod real {
         let directory = tempfile::tempdir().unwrap();
         let place = place(&directory);
         let declared: Vec<_> = inputs.iter().map(|input| parse_input(input, &place).unwrap()).collect();
-        let context = Context::new(&place, &Forgetful, SystemTime::now());
+        let context = Context::new(&place, &Nowhere, SystemTime::now());
         resolve_on(displays, &declared, &context)
             .map_err(|error| format!("{error}: {}", error.source().unwrap()))
     }

@@ -14,8 +14,10 @@ pub(super) struct Plan {
     /// For each declaration its files; none for an exclude and what was skipped.
     pub(super) given: Vec<Option<Given>>,
     pub(super) notices: Vec<Notice>,
-    /// Directories that were gone through.
+    /// Directories that were gone through, also those where nothing was found.
     pub(super) directories: Vec<PathBuf>,
+    /// Links that were looked at, and the files that they lead to.
+    pub(super) links: Vec<PathBuf>,
 }
 
 /// What a declaration gives.
@@ -55,6 +57,7 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
         secrets: HashSet::new(),
         notices: Vec::new(),
         directories: Vec::new(),
+        links: Vec::new(),
     };
     let mut given = Vec::with_capacity(declared.len());
     for (index, one) in declared.iter().enumerate() {
@@ -64,7 +67,8 @@ pub(super) fn plan(declared: &[Declared], context: &Context<'_>) -> Result<Plan,
             None
         }));
     }
-    Ok(Plan { files: planner.files, given, notices: planner.notices, directories: planner.directories })
+    let Planner { files, notices, directories, links, .. } = planner;
+    Ok(Plan { files, given, notices, directories, links })
 }
 
 struct Planner<'a> {
@@ -81,6 +85,7 @@ struct Planner<'a> {
     secrets: HashSet<String>,
     notices: Vec<Notice>,
     directories: Vec<PathBuf>,
+    links: Vec<PathBuf>,
 }
 
 impl Planner<'_> {
@@ -125,8 +130,11 @@ impl Planner<'_> {
         let (input, excludes, named) = (declared.input.as_str(), &self.excludes, &self.named);
         let (context, is_trusted) = (self.context, declared.is_trusted);
         let walk = Walk { input, base, is_trusted, glob, excludes, named, context, scope: Scope::Whole };
-        let Found { files, notices, secrets, left_to_others, directories, .. } = walk.run()?;
-        self.directories.extend(directories);
+        let mut found = walk.find()?;
+        // Where nothing is found now, something may be another time.
+        self.directories.append(&mut found.directories);
+        self.links.append(&mut found.links);
+        let Found { files, notices, secrets, left_to_others, .. } = walk.check(found)?;
         self.notices.extend(notices);
         let secrets = secrets.into_iter().filter(|name| self.secrets.insert(name.clone()));
         self.notices.extend(secrets.map(|name| Notice::SecretFile { name }));

@@ -2,23 +2,21 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
-    error::Error,
     path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
 
-use jp_resource::{BlobRef, ResourceContent};
-
 use super::{
     ignored::IgnoreRules,
-    inspect, plan,
+    inspect,
+    plan::{self, Plan},
     read::last_modified,
     walk::{Found, Scope, Walk},
 };
 use crate::{
-    AttachError, ContentStore, Context, Declared, Exclude, FileStamp, Glob, IgnoreRule, Known, Limits,
-    Notice, Place, Source, Unavailable,
+    AttachError, Context, Declared, Exclude, Glob, IgnoreRule, Limits, Notice, Nowhere, Place, Source,
+    Unavailable,
 };
 
 /// A directory or a glob, with what is excluded of it: what a walk goes through.
@@ -106,8 +104,9 @@ impl Survey {
         let plan = plan::plan(&all, &context)?;
         let stamps = inspect::inspect(&plan.files, &all, &context)?;
         inspect::check_total(&stamps, &context)?;
-        let mut survey = Self { notices: plan.notices, ..Self::default() };
-        survey.depend(declared, &plan.directories, place);
+        let mut survey = Self::default();
+        survey.depend(declared, &plan, place);
+        survey.notices = plan.notices;
         for (file, stamp) in plan.files.into_iter().zip(stamps) {
             match stamp {
                 Ok(stamp) => survey.files.push(Surveyed {
@@ -123,15 +122,29 @@ impl Survey {
         Ok(survey)
     }
 
-    fn depend(&mut self, declared: &Declared, directories: &[PathBuf], place: &Place) {
+    fn depend(&mut self, declared: &Declared, plan: &Plan, place: &Place) {
         let Some((base, _)) = declared.source.walked() else { return };
         self.depends_on.insert(base.to_owned());
         self.depends_on.extend(IgnoreRules::files(base, place));
-        for directory in directories {
+        for directory in &plan.directories {
             self.depends_on.insert(directory.clone());
-            self.depends_on.extend(IgnoreRules::names(directory));
+            self.depends_on.extend(rules_in(directory));
         }
+        for path in &plan.links {
+            let elsewhere = path.parent().filter(|parent| !self.depends_on.contains(*parent));
+            let rules = elsewhere.map(|parent| IgnoreRules::files(parent, place));
+            self.depends_on.extend(rules.into_iter().flatten());
+            self.depends_on.insert(path.clone());
+        }
+        self.depends_on.extend(plan.files.iter().map(|file| file.path.clone()));
     }
+}
+
+/// Returns the ignore files of a directory that was gone through. That one comes to be there is a change of the
+/// directory, but for what is in its `.git`.
+fn rules_in(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let is_watched = |file: &PathBuf| file.parent() != Some(directory) || file.exists();
+    IgnoreRules::names(directory).into_iter().filter(is_watched)
 }
 
 impl Walked {
@@ -245,23 +258,5 @@ impl Source {
 }
 
 fn context(place: &Place, limits: Limits) -> Context<'_> {
-    Context { limits, unavailable: Unavailable::Skip, ..Context::new(place, &NoStore, SystemTime::now()) }
-}
-
-/// Stands where a store has to: nothing is read, so nothing comes to it.
-struct NoStore;
-
-impl ContentStore for NoStore {
-    fn known(&self, _: &FileStamp) -> Option<Known> {
-        None
-    }
-
-    fn keep(
-        &self,
-        content: &ResourceContent,
-        _: &str,
-        _: Option<&FileStamp>,
-    ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-        Ok(content.blob_ref())
-    }
+    Context { limits, unavailable: Unavailable::Skip, ..Context::new(place, &Nowhere, SystemTime::now()) }
 }

@@ -57,6 +57,8 @@ pub(super) struct Found {
     pub(super) left_to_others: usize,
     /// Directories that were gone through, or that would have been outside of the scope.
     pub(super) directories: Vec<PathBuf>,
+    /// Links that might give a file, and the files that they lead to.
+    pub(super) links: Vec<PathBuf>,
     pub(super) ignored: Vec<Ignored>,
     /// The first link to what no walk enters.
     closed: Option<String>,
@@ -82,14 +84,13 @@ struct Entry {
 }
 
 impl Walk<'_> {
-    /// Walks. Fails where nothing is found, and where there is more than may be attached.
-    pub(super) fn run(&self) -> Result<Found, AttachError> {
-        let found = self.find()?;
+    /// Fails where a walk has found nothing.
+    pub(super) fn check(&self, found: Found) -> Result<Found, AttachError> {
         let is_settled = !found.files.is_empty() || found.has_skipped() || found.left_to_others > 0;
         if is_settled { Ok(found) } else { Err(self.nothing(found)) }
     }
 
-    /// Walks; that nothing is found is no failure.
+    /// Walks. Fails where there is more than may be attached; that nothing is found is no failure.
     pub(super) fn find(&self) -> Result<Found, AttachError> {
         let mut found = Found::default();
         let (rules, ignoring) = IgnoreRules::above(self.base, self.context.place);
@@ -287,8 +288,9 @@ impl Walking<'_> {
 
     /// Follows a link to a file.
     fn link(&mut self, path: PathBuf, depth: usize) -> Result<(), AttachError> {
-        let name = || self.name(&path);
         let is_selected = self.walk.selects(&path);
+        self.found.links.extend(is_selected.then(|| path.clone()));
+        let name = || self.name(&path);
         let notice = match fs::metadata(&path) {
             Ok(target) if target.is_file() && is_selected => return self.target(path),
             Ok(target) if target.is_dir() && depth < self.walk.depth() => {
@@ -308,6 +310,7 @@ impl Walking<'_> {
     fn target(&mut self, link: PathBuf) -> Result<(), AttachError> {
         let target = canonical_path(&link);
         let target = target.map_err(|error| AttachError::io(self.walk.input, "resolve", &link, error))?;
+        self.found.links.push(target.clone());
         if self.walk.excludes.iter().any(|exclude| exclude.covers(&target, false)) {
             self.found.excluded += 1;
             return Ok(());

@@ -1,14 +1,6 @@
-use std::{
-    collections::BTreeSet,
-    error::Error,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
-use jp_attachment::{
-    ContentStore, Context, FileStamp, Known, Limits, Survey, canonical_path, parse_input, resolve,
-};
-use jp_resource::{BlobRef, ResourceContent};
+use jp_attachment::{Context, Limits, Nowhere, Survey, canonical_path, parse_input, resolve};
 
 use super::*;
 
@@ -57,23 +49,6 @@ impl Tree {
             }
         }
         paths
-    }
-}
-
-struct Forgetful;
-
-impl ContentStore for Forgetful {
-    fn known(&self, _: &FileStamp) -> Option<Known> {
-        None
-    }
-
-    fn keep(
-        &self,
-        content: &ResourceContent,
-        _: &str,
-        _: Option<&FileStamp>,
-    ) -> Result<BlobRef, Box<dyn Error + Send + Sync>> {
-        Ok(content.blob_ref())
     }
 }
 
@@ -168,8 +143,7 @@ fn file_is_read_by_its_path_if_and_only_if_a_walk_gives_it() {
         .collect();
     let declared = parse_input(".", &place).unwrap();
     let declared = Declared { is_trusted: false, ..declared };
-    let walked =
-        resolve(&[declared], &Context::new(&place, &Forgetful, std::time::SystemTime::now())).unwrap();
+    let walked = resolve(&[declared], &Context::new(&place, &Nowhere, std::time::SystemTime::now())).unwrap();
     let walked =
         walked.resources.iter().map(|resource| file_path(&resource.uri, PathStyle::native()).unwrap());
     let walked: BTreeSet<PathBuf> = walked
@@ -263,15 +237,77 @@ fn file_that_is_not_there_yet_has_a_source_if_it_could_be_given() {
     }
 }
 
-#[test]
-fn survey_depends_on_each_directory_and_on_the_rules_that_hold_there() {
-    let tree = Tree::new(&[("a/b/x", "x"), ("a/empty/.ignore", "")]);
+fn survey(tree: &Tree, input: &str) -> Survey {
     let place = tree.place();
-    let declared = parse_input("a", &place).unwrap();
-    let survey = Survey::of(&declared, &[], &place, Limits::default()).unwrap();
-    for path in ["a", "a/b", "a/empty", "a/b/.gitignore", ".gitignore", "a/.jpignore"] {
-        assert!(survey.depends_on.contains(Path::new(&tree.root.join(path))), "{path}");
+    Survey::of(&parse_input(input, &place).unwrap(), &[], &place, Limits::default()).unwrap()
+}
+
+#[test]
+fn survey_depends_on_each_directory_and_file_and_on_the_rules_that_hold_there() {
+    let tree = Tree::new(&[("a/b/x", "x"), ("a/empty/.ignore", ""), ("a/.git/HEAD", "")]);
+    let survey = survey(&tree, "a");
+    for path in ["a", "a/b", "a/b/x", "a/empty", "a/empty/.ignore", ".gitignore", "a/.git/info/exclude"] {
+        assert!(survey.depends_on.contains(&tree.root.join(path)), "{path}");
     }
+    let unneeded = tree.root.join("a/b/.gitignore");
+    assert!(!survey.depends_on.contains(&unneeded), "its directory changes when it comes to be");
+}
+
+#[test]
+fn survey_depends_on_what_may_come_to_give_something() {
+    let tree = Tree::new(&[("a/b/x", "x"), ("large/y", ""), (".gitignore", "no\n"), ("c/d/no", "")]);
+    fs::remove_file(tree.root.join("a/b/x")).unwrap();
+    tree.write("large/y", &"y".repeat(100));
+    for (input, path) in [("a", "a/b"), ("a/**/*.md", "a/b"), ("c", "c/d")] {
+        assert!(survey(&tree, input).depends_on.contains(&tree.root.join(path)), "{input}");
+    }
+    let place = tree.place();
+    let limits = Limits { max_bytes: 10, ..Limits::default() };
+    let skipped = Survey::of(&parse_input("large", &place).unwrap(), &[], &place, limits).unwrap();
+    assert!(skipped.files.is_empty() && skipped.depends_on.contains(&tree.root.join("large/y")));
+}
+
+#[cfg(unix)]
+#[test]
+fn survey_depends_on_where_links_lead() {
+    use std::os::unix::fs::symlink;
+
+    let tree = Tree::new(&[("a/x", ""), ("b/c/target", "x")]);
+    symlink("../b/c/target", tree.root.join("a/link")).unwrap();
+    symlink("nothing", tree.root.join("a/broken")).unwrap();
+    let survey = survey(&tree, "a");
+    for path in ["a/link", "a/broken", "b/c/target", "b/c/.ignore", "b/.ignore"] {
+        assert!(survey.depends_on.contains(&tree.root.join(path)), "{path}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn name_that_no_client_can_ask_for_is_not_offered() {
+    let tree = Tree::new(&[("docs/a:b.txt", ""), ("docs/x\\y.md", ""), ("docs/plain.md", "")]);
+    let files = tree.files();
+    assert_eq!(files.offered("docs/"), ["docs/plain.md"]);
+    let path_of = |name: &str| {
+        let (uri, _) = tree.place().named(&tree.root.join(name)).unwrap();
+        files.path_of(&uri)
+    };
+    assert_eq!(path_of("docs/plain.md"), Ok(Some(path("docs/plain.md"))));
+    for name in ["docs/a:b.txt", "docs/x\\y.md"] {
+        assert_eq!(path_of(name), Err(name.to_owned()));
+    }
+}
+
+#[test]
+fn file_that_the_workspace_attaches_is_given_as_a_walk_would() {
+    let key = "-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----\n";
+    let tree =
+        Tree::new(&[(".env", "x"), ("key", key), ("made", ""), (".gitignore", "made\n"), ("plain", "x")]);
+    let files = tree.files();
+    for closed in [".env", "key", "made"] {
+        assert!(files.read_listed(&path(closed), &Listed::Named).is_err(), "{closed}");
+        assert!(files.read_listed(&path(closed), &Listed::Outright).is_ok(), "{closed}");
+    }
+    assert!(files.read_listed(&path("plain"), &Listed::Named).is_ok());
 }
 
 #[test]
@@ -283,7 +319,7 @@ fn what_is_attached_outright_is_given_with_its_key_and_nothing_of_jp_or_git_is()
     assert!(files.read(&path("key")).unwrap_err().to_string().contains("it is a private key"));
     for closed in [".git/HEAD", ".jp/config.toml"] {
         assert!(files.read_listed(&path(closed), &Listed::Outright).is_err(), "{closed}");
-        assert_eq!(files.path_of(&format!("{}{closed}", files.root_uri())), None);
+        assert_eq!(files.path_of(&format!("{}{closed}", files.root_uri())), Ok(None));
     }
 }
 

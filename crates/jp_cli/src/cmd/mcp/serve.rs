@@ -12,7 +12,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::{
     args::McpServe,
-    cmd::query::declarations::{Bounds, configured, place},
+    cmd::query::{
+        declarations::{Bounds, configured, place},
+        trust::refused,
+    },
     error::{Code, Failure},
     workspace::Context,
 };
@@ -59,8 +62,12 @@ fn settings(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -> Resu
     }
     let place = place(context, config)?;
     let Bounds { limits, secrets, .. } = Bounds::of(config);
+    let configured = configured(config, &place)?;
+    configured.refused.iter().for_each(|declaration| refused(context, declaration));
+    let own = configured.sources.into_iter().filter(|(_, declared)| declared.is_trusted);
     Ok(Settings {
-        configured: configured(config, &place)?.declarations,
+        own: own.map(|(declaration, _)| declaration).collect(),
+        configured: configured.declarations,
         workspace: context.workspace.clone(),
         limits,
         place,
@@ -135,9 +142,13 @@ fn unguarded(host: &str) -> Failure {
     .with_hint(format!("set {TOKEN} to what clients have to send as bearer token."))
 }
 
-/// Reads the token. One that can't be sent is an error, as no token lets everyone of this machine in.
+/// Reads the token. One that is empty or can't be sent is an error, as no token lets everyone of this machine in.
 fn token() -> Result<Option<String>, Failure> {
-    let Some(token) = std::env::var_os(TOKEN).filter(|token| !token.is_empty()) else { return Ok(None) };
+    let Some(token) = std::env::var_os(TOKEN) else { return Ok(None) };
+    if token.is_empty() {
+        return Err(Failure::usage(format!("the token in {TOKEN} is empty"))
+            .with_hint("give the variable a value, or unset it to let every user of this machine read."));
+    }
     let is_sendable = |token: &String| token.bytes().all(|byte| byte.is_ascii_graphic());
     match token.into_string().ok().filter(is_sendable) {
         Some(token) => Ok(Some(token)),

@@ -132,17 +132,23 @@ pub(super) fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
     matches!(declared.source.reach(place), Reach::Network | Reach::Program | Reach::Server)
 }
 
-/// Remembers declarations that are the person's own, where that makes a difference another time.
+/// Remembers declarations that are the person's own, where that makes a difference another time: to whether they are
+/// resolved, or to whether `jp mcp serve` gives a file that a walk would leave out.
 pub(crate) fn remember(context: &Context<'_>, declared: &[Declared], place: &Place) {
-    let matter = declared.iter().filter(|one| matters_to_trust(one, place));
+    let matter = declared.iter().filter(|one| matters_to_trust(one, place) || is_workspace_file(one, place));
     let declarations = matter.filter_map(|one| one.declaration.as_deref());
     if let Err(error) = context.workspace.trust().add(declarations) {
         context.output.detail(&format!("what was agreed to was not remembered: {error}"));
     }
 }
 
+fn is_workspace_file(declared: &Declared, place: &Place) -> bool {
+    let is_file = matches!(&declared.source, Source::Path(path) if path.is_file());
+    is_file && declared.source.reach(place) == Reach::Workspace
+}
+
 /// Says that a file outside the workspace is not attached because of what came with the workspace.
-pub(super) fn refused(context: &Context<'_>, declaration: &str) {
+pub(crate) fn refused(context: &Context<'_>, declaration: &str) {
     context.output.warn(&format!(
         "{declaration} is outside the workspace and is left out: a workspace and its history can come from anywhere"
     ));
