@@ -68,8 +68,9 @@ fn read(conversations: &Conversations, checksum: Checksum, max_bytes: u64) -> Re
     };
     match searched.iter().take(MAX_SEARCHED).find_map(|found| snapshot(found, checksum)) {
         Some(snapshot) => {
-            let content = read_payload(store, &snapshot.content, max_bytes)?;
-            Ok(Content { mime_type: snapshot.mime_type, ..content })
+            let mut content = read_payload(store, &snapshot.content, max_bytes)?;
+            content.mime_type = snapshot.mime_type;
+            Ok(content)
         }
         None => read_unnamed(store, checksum, max_bytes),
     }

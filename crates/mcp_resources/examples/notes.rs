@@ -69,7 +69,7 @@ fn serve(directory: &str, address: Option<&str>) -> Result<(), Box<dyn Error>> {
 #[tokio::main]
 async fn serve_http(server: Server, address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let mut http = Http::new(server);
-    if let Ok(token) = std::env::var("NOTES_TOKEN") {
+    if let Some(token) = std::env::var_os("NOTES_TOKEN") {
         http = http.token(token);
     }
     let bound = http.bind(address).await?;

@@ -276,9 +276,10 @@ fn run_pipelined(
         let mut result = Ok(());
         for _ in 0..count {
             line.clear();
-            let ended = stdout.read_until(b'\n', &mut line)? == 0;
-            result = result.and_then(|()| check_answer(&line));
-            // The writer is not left waiting for a server that ended.
+            let read = stdout.read_until(b'\n', &mut line);
+            let ended = !matches!(read, Ok(1..));
+            result = result.and(read.map_err(Into::into)).and_then(|_| check_answer(&line));
+            // The writer is not left waiting for a server that ended, or that can't be read.
             answered.fetch_add(if ended { count } else { 1 }, Ordering::Release);
             writer.thread().unpark();
             if ended {

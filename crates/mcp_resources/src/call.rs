@@ -7,18 +7,26 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 type Boxed<O> = Pin<Box<dyn Future<Output = O> + Send>>;
 
-/// How many calls of one function may block at once: one that never returns keeps its thread, and what else blocks
-/// has to have some left.
-pub(crate) const MAX_BLOCKED: usize = 32;
+/// How many calls of one function may block at once: one that never returns keeps its thread, and what else is
+/// registered has to have some left.
+const MAX_BLOCKED: usize = 32;
+
+/// How many calls of all functions of a registry may block at once: half of the threads that tokio has for what blocks,
+/// so that some are left for what is no handler.
+const MAX_ALL_BLOCKED: usize = 256;
+
+/// The places of calls that block. Clones are the same places.
+#[derive(Debug, Clone)]
+pub struct Room(Arc<Semaphore>);
 
 /// A function, as a registry keeps it.
 pub enum Call<I, O> {
     /// Runs on a thread where it may block, where there is room.
-    Blocking(Arc<dyn Fn(I) -> O + Send + Sync>, Arc<Semaphore>),
+    Blocking(Arc<dyn Fn(I) -> O + Send + Sync>, Room),
     /// Runs where the server runs.
     Async(Arc<dyn Fn(I) -> Boxed<O> + Send + Sync>),
 }
@@ -35,7 +43,7 @@ pub(crate) enum Interruption {
 impl<I, O> Clone for Call<I, O> {
     fn clone(&self) -> Self {
         match self {
-            Self::Blocking(function, room) => Self::Blocking(Arc::clone(function), Arc::clone(room)),
+            Self::Blocking(function, room) => Self::Blocking(Arc::clone(function), room.clone()),
             Self::Async(function) => Self::Async(Arc::clone(function)),
         }
     }
@@ -44,30 +52,63 @@ impl<I, O> Clone for Call<I, O> {
 impl<I, O> Call<I, O> {
     /// Makes a call of a function that may block.
     pub(crate) fn blocking(function: impl Fn(I) -> O + Send + Sync + 'static) -> Self {
-        Self::Blocking(Arc::new(function), Arc::new(Semaphore::new(MAX_BLOCKED)))
+        Self::Blocking(Arc::new(function), Room::of_one())
     }
 }
 
 impl<I: Send + 'static, O: Send + 'static> Call<I, O> {
     /// Runs the function. One that blocks keeps its thread after the time is over: nothing can end it.
-    pub(crate) async fn run(&self, input: I, limit: Duration) -> Result<O, Interruption> {
-        let outcome = match self.clone() {
-            Self::Blocking(function, room) => {
-                let place = tokio::time::timeout(limit, room.acquire_owned()).await;
-                let place = place.map_err(|_| Interruption::Busy)?.expect("nobody closes it");
-                let thread = tokio::task::spawn_blocking(move || {
+    pub(crate) async fn run(&self, input: I, limit: Duration, all: &Room) -> Result<O, Interruption> {
+        match self.clone() {
+            Self::Blocking(function, own) => {
+                let place = own.place(limit).await?;
+                let work = move || {
                     let _place = place;
                     function(input)
-                });
-                let result = async { thread.await.map_err(|_| Interruption::Panic) };
-                tokio::time::timeout(limit, result).await
+                };
+                all.run(limit, work).await
             }
             Self::Async(function) => {
                 let future = async move { function(input).await };
-                tokio::time::timeout(limit, catch_panic(future)).await
+                let outcome = tokio::time::timeout(limit, catch_panic(future)).await;
+                outcome.unwrap_or(Err(Interruption::Timeout))
             }
-        };
-        outcome.unwrap_or(Err(Interruption::Timeout))
+        }
+    }
+}
+
+impl Room {
+    /// Makes that of one function.
+    pub(crate) fn of_one() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_BLOCKED)))
+    }
+
+    /// Makes that of all functions of a registry.
+    pub(crate) fn of_all() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_ALL_BLOCKED)))
+    }
+
+    /// Runs what may block, on a thread where it may. It keeps its thread and its place after the time is over.
+    pub(crate) async fn run<O: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl FnOnce() -> O + Send + 'static,
+    ) -> Result<O, Interruption> {
+        let place = self.place(limit).await?;
+        let thread = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            work()
+        });
+        match tokio::time::timeout(limit, thread).await {
+            Ok(result) => result.map_err(|_| Interruption::Panic),
+            Err(_) => Err(Interruption::Timeout),
+        }
+    }
+
+    /// Waits for a place.
+    async fn place(&self, limit: Duration) -> Result<OwnedSemaphorePermit, Interruption> {
+        let place = tokio::time::timeout(limit, Arc::clone(&self.0).acquire_owned()).await;
+        Ok(place.map_err(|_| Interruption::Busy)?.expect("nobody closes it"))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{ParameterError, PathError};
 
 /// Text or bytes, and what they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Content {
     /// The URI, if it is not the one that was asked for.
     pub uri: Option<String>,
@@ -27,8 +28,16 @@ pub enum Body {
 }
 
 /// What one read gives: one content, several, as of a directory, or none.
+///
+/// ```
+/// use mcp_resources::{Content, Contents};
+///
+/// let contents = Contents::from(vec![Content::text("a").uri("notes://a"), Content::text("bc").uri("notes://b")]);
+/// assert_eq!(contents.size(), 3);
+/// assert_eq!(contents.iter().next(), Some(&Content::text("a").uri("notes://a")));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Contents(pub Vec<Content>);
+pub struct Contents(pub(crate) Vec<Content>);
 
 /// What a handler may return.
 ///
@@ -64,8 +73,9 @@ pub enum ReadError {
     /// The handler panicked; the client is told no more.
     #[error("the resource's handler panicked; the server's standard error says why")]
     Panicked,
-    /// As many reads of the same resource or template as may be are on their way, 32, and don't end.
-    #[error("too many reads of this are on their way and don't end; try again later")]
+    /// As many reads as may be are on their way and don't end: 32 of the same resource or template, or 256 of all of
+    /// the registry.
+    #[error("too many reads are on their way and don't end; try again later")]
     Busy,
     /// The handler took more than [`Limits::time`](crate::Limits::time).
     #[error("the resource could not be read within {0:?}; try again later")]
@@ -127,7 +137,36 @@ impl Body {
 impl Contents {
     /// Counts the bytes of all.
     pub fn size(&self) -> usize {
-        self.0.iter().map(|content| content.body.size()).sum()
+        self.iter().map(|content| content.body.size()).sum()
+    }
+
+    /// Gives each.
+    pub fn iter(&self) -> std::slice::Iter<'_, Content> {
+        self.0.iter()
+    }
+}
+
+impl From<Vec<Content>> for Contents {
+    fn from(contents: Vec<Content>) -> Self {
+        Self(contents)
+    }
+}
+
+impl IntoIterator for Contents {
+    type Item = Content;
+    type IntoIter = std::vec::IntoIter<Content>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'c> IntoIterator for &'c Contents {
+    type Item = &'c Content;
+    type IntoIter = std::slice::Iter<'c, Content>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 

@@ -14,8 +14,8 @@ use crate::{Contents, IntoContents, Parameters, ReadError};
 /// | async | `\|\| async { … }` | `\|parameters: Parameters\| async move { … }` |
 ///
 /// It returns what [`IntoContents`] is implemented for: a text, bytes, a [`Content`](crate::Content), several, or a
-/// `Result` of one of these. A sync closure runs on a thread of its own kind and may block, 32 times at once; an async
-/// one has to give way. `Kind` tells the two apart and is never written.
+/// `Result` of one of these. A sync closure runs on a thread of its own kind and may block, 32 times at once, and
+/// 256 times with all others of its registry; an async one has to give way. `Kind` tells the two apart and is never written.
 ///
 /// ```
 /// use mcp_resources::{Parameters, ReadError, Registry, Resource, ResourceTemplate};

@@ -67,8 +67,6 @@
 //! The example `notes` is a whole server in some two hundred lines; the example `uri_template` shows templates from a
 //! shell.
 
-#![cfg_attr(not(feature = "server"), allow(dead_code, reason = "the protocol uses it"))]
-
 mod call;
 mod contents;
 mod handler;
@@ -86,7 +84,9 @@ pub use contents::{Body, Content, Contents, IntoContents, ReadError};
 pub use handler::{Async, Blocking, Handler};
 pub use parameters::{ParameterError, Parameters};
 pub use path::{PathError, PathParam, Root, read_file, read_unlinked};
-pub use registry::{Bundle, Interest, Limits, Overlap, Reading, RegisterError, Registered, Registry};
+pub use registry::{
+    Bundle, Interest, Limits, Observing, Overlap, Reading, RegisterError, Registered, Registry,
+};
 pub use resource::{Annotations, CacheScope, Icon, Partial, Resource, ResourceTemplate, Role};
 #[cfg(feature = "server")]
 pub use rmcp;

@@ -66,7 +66,7 @@ impl Parameters {
         }
     }
 
-    /// Gives a text that may be missing.
+    /// Gives a text that may be missing; nothing of an exploded variable either, which has a list.
     pub fn optional(&self, name: &str) -> Option<&str> {
         self.found.text(name)
     }
@@ -94,7 +94,7 @@ impl Parameters {
         self.parse::<PathParam>(name)
     }
 
-    /// Gives the texts of an exploded variable; none if the URI has none.
+    /// Gives the texts of an exploded variable; none if the URI has none, and none of another variable, which has a text.
     pub fn list(&self, name: &str) -> &[String] {
         self.found.list(name).unwrap_or_default()
     }

@@ -2,8 +2,11 @@
 
 mod check;
 mod interest;
+#[cfg(feature = "server")]
+mod protocol;
 mod table;
 #[cfg(test)]
+#[cfg(feature = "server")]
 mod tests;
 
 use std::collections::HashMap;
@@ -13,22 +16,24 @@ use std::time::Duration;
 
 use tokio::sync::broadcast;
 
-use crate::call::Interruption;
+use crate::call::{Interruption, Room};
 use crate::handler::HandlerCall;
 use crate::resource::Details;
 use crate::template::{Match, Matcher, TemplateSet, normal_uri};
-use crate::{
-    Body, CacheScope, Content, Contents, Parameters, Partial, ReadError, Resource, ResourceTemplate,
-};
+use crate::{Body, CacheScope, Content, Contents, Parameters, ReadError, Resource, ResourceTemplate};
 pub use check::RegisterError;
 use check::{Checked, check};
-pub use interest::Interest;
 use interest::Interests;
-pub(crate) use table::Page;
-use table::{Addition, Removal, Table};
+pub use interest::{Interest, Observing};
+#[cfg(feature = "server")]
+pub(crate) use protocol::CompleteError;
+use table::{Removal, Table};
 
 /// How many changes a server may be behind before it tells its clients that everything changed.
 const EVENTS: usize = 1024;
+
+/// How many overlaps a registration names: nobody reads more, and finding all of a thousand templates takes long.
+const MAX_OVERLAPS: usize = 100;
 
 /// Resources and templates, and who reads them.
 ///
@@ -96,8 +101,10 @@ pub struct Bundle {
 pub struct Registered {
     /// The URIs and templates that were there before: the earlier ones stay, those of this call only count.
     pub known: Vec<String>,
-    /// The new templates that share URIs with others.
+    /// The new templates that share URIs with others: the first 100 such pairs.
     pub overlaps: Vec<Overlap>,
+    /// Whether there are more of them.
+    pub has_more_overlaps: bool,
 }
 
 /// Two templates that may match one URI (see [`Matcher::overlaps`]); the more specific one reads it.
@@ -126,12 +133,17 @@ pub struct Reading {
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     ListChanged,
-    Updated(Arc<str>),
+    Updated(#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "servers read it"))] Arc<str>),
 }
 
 #[derive(Debug)]
 struct Shared {
     limits: Limits,
+    /// Where handlers block.
+    room: Room,
+    /// Where those that observe subscriptions do, whatever handlers do.
+    #[cfg(feature = "server")]
+    room_of_observers: Room,
     state: RwLock<State>,
     events: broadcast::Sender<Event>,
     interests: Interests,
@@ -166,14 +178,6 @@ struct Keys {
     templates: Vec<String>,
 }
 
-/// Why nothing is offered for a variable.
-#[derive(Debug)]
-pub(crate) enum CompleteError {
-    UnknownTemplate,
-    UnknownVariable,
-    Interrupted(Interruption),
-}
-
 enum Found {
     Resource(Arc<Resource>),
     Template(Arc<Template>, Match),
@@ -204,7 +208,15 @@ impl Default for Limits {
 impl Default for Shared {
     fn default() -> Self {
         let (events, _) = broadcast::channel(EVENTS);
-        Self { limits: Limits::default(), state: RwLock::default(), events, interests: Interests::default() }
+        Self {
+            limits: Limits::default(),
+            room: Room::of_all(),
+            #[cfg(feature = "server")]
+            room_of_observers: Room::of_one(),
+            state: RwLock::default(),
+            events,
+            interests: Interests::default(),
+        }
     }
 }
 
@@ -332,15 +344,14 @@ impl Registry {
     /// [`ReadError::NotFound`] where nothing is registered for the URI, and those of the handler.
     pub async fn read(&self, uri: &str) -> Result<Reading, ReadError> {
         let found = self.find(uri).ok_or(ReadError::NotFound)?;
-        let limits = self.shared.limits;
         match found {
             Found::Resource(resource) => {
-                let contents = read(&resource.handler, (), limits).await?;
+                let contents = self.shared.read(&resource.handler, ()).await?;
                 Ok(reading(contents, uri, &resource.details, |body| Some(body.default_mime_type())))
             }
             Found::Template(template, found) => {
                 let ResourceTemplate { handler, details, .. } = &template.description;
-                let contents = read(handler, Parameters::new(uri.to_owned(), found), limits).await?;
+                let contents = self.shared.read(handler, Parameters::new(uri.to_owned(), found)).await?;
                 Ok(reading(contents, uri, details, |_| None))
             }
         }
@@ -369,41 +380,6 @@ impl Registry {
     /// Whether somebody would read this URI.
     pub fn contains(&self, uri: &str) -> bool {
         self.find(uri).is_some()
-    }
-
-    /// Offers values of a variable; none where no one offers any.
-    pub(crate) async fn complete(
-        &self,
-        uri_template: &str,
-        variable: &str,
-        partial: Partial,
-    ) -> Result<Vec<String>, CompleteError> {
-        let template = self.state().templates.entry(uri_template).ok_or(CompleteError::UnknownTemplate)?;
-        if !template.matcher.template().variables().contains(&variable) {
-            return Err(CompleteError::UnknownVariable);
-        }
-        match template.description.completer(variable) {
-            Some(completer) => {
-                let values = completer.run(partial, self.shared.limits.time).await;
-                values.map_err(CompleteError::Interrupted)
-            }
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// The resources after a place, in the order in which they were registered.
-    pub(crate) fn resources(&self, after: Option<u64>, limit: usize) -> Page<Resource> {
-        self.state().resources.page(after, limit)
-    }
-
-    /// The templates after a place, in the order in which they were registered.
-    pub(crate) fn templates(&self, after: Option<u64>, limit: usize) -> Page<Template> {
-        self.state().templates.page(after, limit)
-    }
-
-    /// What happens from now on.
-    pub(crate) fn events(&self) -> broadcast::Receiver<Event> {
-        self.shared.events.subscribe()
     }
 
     fn find(&self, uri: &str) -> Option<Found> {
@@ -466,15 +442,11 @@ impl State {
 
     fn add_template(&mut self, template: Template, registered: &mut Registered) {
         let text = template.description.uri_template.clone();
-        let overlaps: Vec<Overlap> =
-            self.templates.entries().filter_map(|other| overlap(&template, other)).collect();
-        match self.templates.add(text.clone(), template) {
-            Addition::Known => registered.known.push(text),
-            Addition::New => {
-                registered.overlaps.extend(overlaps);
-                self.index = OnceLock::new();
-            }
+        if !self.templates.contains(&text) {
+            registered.add_overlaps(self.templates.entries().filter_map(|other| overlap(&template, other)));
+            self.index = OnceLock::new();
         }
+        registered.known.extend(self.templates.add(text.clone(), template).known().then_some(text));
     }
 
     fn remove_resource(&mut self, uri: &str) -> Removal {
@@ -507,6 +479,19 @@ impl State {
     }
 }
 
+impl Registered {
+    /// Adds overlaps as they are found, and looks for no more than are named.
+    fn add_overlaps(&mut self, mut overlaps: impl Iterator<Item = Overlap>) {
+        while !self.has_more_overlaps {
+            let Some(overlap) = overlaps.next() else { return };
+            match self.overlaps.len() < MAX_OVERLAPS {
+                true => self.overlaps.push(overlap),
+                false => self.has_more_overlaps = true,
+            }
+        }
+    }
+}
+
 impl Index {
     fn new(templates: &Table<Template>) -> Self {
         let templates: Vec<_> = templates.entries().cloned().collect();
@@ -522,19 +507,23 @@ fn overlap(template: &Template, other: &Template) -> Option<Overlap> {
     })
 }
 
-async fn read<I: Send + 'static>(
-    handler: &HandlerCall<I>,
-    input: I,
-    limits: Limits,
-) -> Result<Contents, ReadError> {
-    let contents = handler.run(input, limits.time).await.map_err(|interruption| match interruption {
-        Interruption::Panic => ReadError::Panicked,
-        Interruption::Timeout => ReadError::TimedOut(limits.time),
-        Interruption::Busy => ReadError::Busy,
-    })??;
-    match contents.size() {
-        size if size > limits.bytes => Err(ReadError::TooLarge { size, limit: limits.bytes }),
-        _ => Ok(contents),
+impl Shared {
+    async fn read<I: Send + 'static>(
+        &self,
+        handler: &HandlerCall<I>,
+        input: I,
+    ) -> Result<Contents, ReadError> {
+        let Limits { time, bytes } = self.limits;
+        let contents =
+            handler.run(input, time, &self.room).await.map_err(|interruption| match interruption {
+                Interruption::Panic => ReadError::Panicked,
+                Interruption::Timeout => ReadError::TimedOut(time),
+                Interruption::Busy => ReadError::Busy,
+            })??;
+        match contents.size() {
+            size if size > bytes => Err(ReadError::TooLarge { size, limit: bytes }),
+            _ => Ok(contents),
+        }
     }
 }
 

@@ -307,6 +307,7 @@ impl ResourceTemplate {
         self
     }
 
+    #[cfg(feature = "server")]
     pub(crate) fn completer(&self, variable: &str) -> Option<&Completer> {
         self.completers.iter().find(|(name, _)| name == variable).map(|(_, completer)| completer)
     }

@@ -99,9 +99,11 @@ pub enum ServeError {
         /// Why not.
         source: io::Error,
     },
-    /// A token that is the empty text, as of a variable that is set to nothing.
-    #[error("the token is empty; set one, or none at all")]
-    EmptyToken,
+    /// A token that no client can send, as of a variable that is set to nothing.
+    #[error(
+        "the token is empty, has spaces, or is not ASCII; set letters, digits and signs alone, or none at all"
+    )]
+    UnsendableToken,
     /// An address that others reach, and neither a token nor the host names under which they do.
     #[error(
         "{address} can be reached from other machines; set a token and the host names that clients use, or listen to a loopback address"

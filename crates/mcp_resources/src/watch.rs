@@ -3,18 +3,21 @@
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use crate::{Interest, Registry};
+use crate::{Interest, Observing, Registry};
 
 /// How long to wait for more after a change: writing a file is several.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// How long a client waits until what it subscribed to is watched.
+/// How long a client waits until what it subscribed to is watched. All that subscribe wait meanwhile, so that nobody
+/// waits for a watcher that kept somebody waiting this long and has said nothing since.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long until a directory is tried again that was not there.
@@ -40,6 +43,7 @@ const RETRY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct FileWatch {
     messages: Sender<Message>,
+    _observing: Observing,
 }
 
 /// Why changes of files can't be told.
@@ -77,6 +81,7 @@ struct Watcher {
     registry: Registry,
     report: Box<dyn Fn(WatchError) + Send>,
     messages: Receiver<Message>,
+    is_stalled: Arc<AtomicBool>,
     system: RecommendedWatcher,
     /// The files that somebody subscribed to, by URI.
     files: HashMap<String, BTreeSet<Watchee>>,
@@ -122,10 +127,12 @@ impl FileWatch {
         let (sender, messages) = mpsc::channel();
         let events = sender.clone();
         let system = notify::recommended_watcher(move |event| send(&events, Message::Changed(event)));
+        let is_stalled = Arc::new(AtomicBool::new(false));
         let watcher = Watcher {
             registry: registry.clone(),
             report: Box::new(report),
             messages,
+            is_stalled: Arc::clone(&is_stalled),
             system: system.map_err(WatchError::Start)?,
             files: HashMap::new(),
             directories: HashMap::new(),
@@ -134,16 +141,19 @@ impl FileWatch {
         };
         std::thread::spawn(move || watcher.run());
         let interests = sender.clone();
-        registry.on_interest(move |_, interest| match interest {
+        let observing = registry.on_interest(move |_, interest| match interest {
             Interest::Begins(uri) => {
                 let (done, is_done) = mpsc::channel();
                 send(&interests, Message::Begins(uri.to_owned(), done));
-                // A client that is kept waiting may miss a change; one that is kept longer misses all.
-                let _ = is_done.recv_timeout(PATIENCE);
+                // A client that is not kept waiting may miss a change; one that is kept longer misses all.
+                let waits = !is_stalled.load(Ordering::Relaxed);
+                if waits && is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                    is_stalled.store(true, Ordering::Relaxed);
+                }
             }
             Interest::Ends(uri) => send(&interests, Message::Ends(uri.to_owned())),
         });
-        Ok(Self { messages: sender })
+        Ok(Self { messages: sender, _observing: observing })
     }
 }
 
@@ -166,6 +176,7 @@ impl Watcher {
                 Ok(message) => self.follow(message),
                 Err(Woken) => self.look(),
             }));
+            self.is_stalled.store(false, Ordering::Relaxed);
         }
     }
 

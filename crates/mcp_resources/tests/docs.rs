@@ -8,9 +8,12 @@ use std::process::Command;
 
 #[test]
 fn documented_commands_print_what_is_documented() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/mcp-servers.md");
-    // A package of the library alone has no such page.
-    let Ok(page) = std::fs::read_to_string(page) else { return };
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    // A package of the library alone has none.
+    if !docs.exists() {
+        return;
+    }
+    let page = std::fs::read_to_string(docs.join("mcp-servers.md")).unwrap();
     let shown = page.split("```console\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let program = support::example("uri_template");
     let mut commands = 0;

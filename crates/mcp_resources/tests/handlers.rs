@@ -181,7 +181,39 @@ async fn handler_that_never_returns_takes_no_thread_from_others_however_often_it
     client.result("resources/read", json!({ "uri": "x:other" })).await;
     let (code, message, _) = client.error("resources/read", json!({ "uri": "x:blocks" })).await;
     assert_eq!(code, -32603);
-    assert_eq!(message, "too many reads of this are on their way and don't end; try again later");
+    assert_eq!(message, "too many reads are on their way and don't end; try again later");
     client.result("resources/read", json!({ "uri": "x:other" })).await;
+    drop(end);
+}
+
+#[tokio::test]
+async fn handlers_that_never_return_leave_threads_to_what_is_no_handler() {
+    let registry = Registry::with_limits(Limits::default().time(Duration::from_millis(300)));
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let ended = Arc::new(Mutex::new(ended));
+    for number in 0..20 {
+        let ended = Arc::clone(&ended);
+        let blocks = move || {
+            let _ = ended.lock().unwrap().recv();
+            ""
+        };
+        registry.register_resource(Resource::new(format!("x:{number}"), "blocks", blocks)).unwrap();
+    }
+    let read = |number: usize| {
+        let registry = registry.clone();
+        async move { registry.read(&format!("x:{}", number % 20)).await }
+    };
+    let mut reads: tokio::task::JoinSet<_> = (0..600).map(read).collect();
+    let mut busy = 0;
+    while let Some(result) = reads.join_next().await {
+        busy += usize::from(matches!(result.unwrap(), Err(ReadError::Busy)));
+    }
+    assert_eq!(busy, 600 - 256, "the others run");
+    let free = tokio::task::spawn_blocking(|| "free");
+    let free = tokio::time::timeout(support::PATIENCE, free).await;
+    assert_eq!(free.expect("a thread is left").unwrap(), "free");
+    let mut client = Client::of(Server::new("t", "1", registry), LATEST).await;
+    client.result("resources/subscribe", json!({ "uri": "x:0" })).await;
+    client.result("resources/unsubscribe", json!({ "uri": "x:0" })).await;
     drop(end);
 }

@@ -170,6 +170,32 @@ async fn batch_of_a_client_of_2025_03_26_is_answered_in_one_stream() {
     for expected in [r#""id":"a""#, r#""id":"b""#, r#""id":null"#, r#""id":"c""#, "-32600"] {
         assert!(answer.body.contains(expected), "{expected}: {}", answer.body);
     }
+    let modern = json!({ "jsonrpc": "2.0", "id": "d", "method": "ping", "params": { "_meta": meta() } });
+    let answer = post(address, &headers, &json!([request("a", "ping"), modern])).await;
+    let events = answer.body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let mut answers = events.filter_map(|event| serde_json::from_str::<Value>(event).ok());
+    let refused = answers.find(|answer| answer["id"] == "d").unwrap();
+    let error = json!({ "code": -32020, "message": "request _meta protocolVersion requires MCP-Protocol-Version header" });
+    assert_eq!(refused["error"], error, "the refusal of the message itself");
+}
+
+#[tokio::test]
+async fn server_that_is_full_of_sessions_refuses_what_would_make_another_and_nothing_else() {
+    let address = start(http(&registry())).await;
+    let initialize = call("initialize", initialize("2025-11-25"));
+    let mut last = String::new();
+    for _ in 0..1024 {
+        last = post(address, &[], &initialize).await.header("mcp-session-id").unwrap().to_owned();
+    }
+    let refused = post(address, &[], &initialize).await;
+    assert_eq!(
+        (refused.status, refused.body.as_str()),
+        (503, "There are too many sessions; try again later.")
+    );
+    let read = modern(address, "resources/read", json!({ "uri": "x:a" })).await;
+    assert_eq!(read.message()["result"]["contents"][0]["text"], "text");
+    let listed = post(address, &[("Mcp-Session-Id", &last)], &call("resources/list", json!({}))).await;
+    assert_eq!(listed.status, 200);
 }
 
 #[tokio::test]
@@ -433,6 +459,18 @@ async fn token_is_needed_where_it_is_set() {
 }
 
 #[tokio::test]
+async fn token_that_no_client_can_send_is_refused() {
+    let mut tokens = vec!["".into(), "two words".into(), "tök".into(), "a\n".into()];
+    #[cfg(unix)]
+    tokens.push(std::os::unix::ffi::OsStringExt::from_vec(b"\xff".to_vec()));
+    for token in tokens {
+        let token: std::ffi::OsString = token;
+        let bound = http(&registry()).token(&token).bind(([127, 0, 0, 1], 0).into()).await;
+        assert!(matches!(bound, Err(ServeError::UnsendableToken)), "{token:?}");
+    }
+}
+
+#[tokio::test]
 async fn other_machines_are_served_with_a_token_and_named_hosts_only() {
     let everywhere: SocketAddr = ([0, 0, 0, 0], 0).into();
     let exposed =
@@ -489,4 +527,14 @@ async fn notes_serves_over_http() {
     assert_eq!(post(address, &[], &body).await.status, 401);
     let initialized = post(address, &[("Authorization", "Bearer t")], &body).await.message();
     assert_eq!(initialized["result"]["serverInfo"]["title"], "Notes");
+}
+
+#[tokio::test]
+async fn notes_with_a_token_that_is_set_to_nothing_serves_nobody() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(example("notes"));
+    command.args(["--http", "127.0.0.1:0"]).arg(directory.path()).env("NOTES_TOKEN", "");
+    let output = tokio::time::timeout(PATIENCE, command.kill_on_drop(true).output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("error: the token is empty"));
 }

@@ -10,6 +10,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::example;
@@ -19,6 +20,9 @@ const TODO: &str = "# Tasks\nCall\n";
 
 /// More files than a page of a list has.
 const FILES: usize = 1002;
+
+/// How long a client may take for all it does; some start slowly.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A directory of notes.
 fn notes() -> TempDir {
@@ -104,10 +108,14 @@ fn driver(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop").join(name)
 }
 
-/// Runs a client's program to its end; what is on this machine is reached whatever stands before the network.
-fn output(client: &mut Command) -> Output {
+/// Runs a client's program to its end, or ends it; what is on this machine is reached whatever stands before the network.
+fn output(mut client: Command) -> Output {
     client.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1").stdin(Stdio::null());
-    client.output().unwrap_or_else(|error| panic!("{client:?}: {error}"))
+    let mut client = tokio::process::Command::from(client);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ended = async { tokio::time::timeout(PATIENCE, client.kill_on_drop(true).output()).await };
+    let output = runtime.block_on(ended).unwrap_or_else(|_| panic!("{client:?} does not end"));
+    output.unwrap_or_else(|error| panic!("{client:?}: {error}"))
 }
 
 /// What every client prints; `pages` of those that turn them by hand.
@@ -132,7 +140,7 @@ fn check(mut client: Command, era: Era, over: Transport, pages: Option<usize>) {
     let directory = notes();
     let server = Notes::new(directory.path(), over);
     client.arg(era.name()).arg(directory.path()).args(&server.target);
-    let output = output(&mut client);
+    let output = output(client);
     let text = String::from_utf8(output.stdout).unwrap();
     let printed: Value = serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{error}: {text}\n{}", String::from_utf8_lossy(&output.stderr)));
@@ -170,7 +178,7 @@ fn inspector(era: Era, over: Transport) {
         command.args(["--protocol-era", era.name(), "--format", "json", "--method"]).args(arguments);
         // What it keeps of a person is in the home directory.
         command.env("HOME", directory.path());
-        std::thread::spawn(move || output(&mut command))
+        std::thread::spawn(move || output(command))
     };
     let [resources, templates, outline, none] = [
         &["resources/list"] as &[_],

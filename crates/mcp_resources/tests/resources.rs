@@ -399,6 +399,26 @@ async fn malicious_uris_reach_no_other_handler_and_no_other_parameter() {
 }
 
 #[tokio::test]
+async fn resource_is_reached_by_no_template_however_its_uri_is_encoded() {
+    let registry = Registry::new();
+    registry.register_resource(Resource::new("org://secret-1", "secret", || "secret")).unwrap();
+    registry.register_template(template("org://{file}")).unwrap();
+    registry.register_template(template("org://id/{id}")).unwrap();
+    registry.register_template(template("org://{+path}")).unwrap();
+    let mut client = Client::of(server(&registry), LATEST).await;
+    let table = [
+        ("org://secret-1", "secret"),
+        ("ORG://s%65cret%2D1", "secret"),
+        ("org://secret%2d1", "secret"),
+        ("org://%69d/7", r#"id=Text("7");"#),
+        ("org://secret%2F1", r#"file=Text("secret/1");"#),
+    ];
+    for (uri, expected) in table {
+        assert_eq!(text(&mut client, uri).await, expected, "{uri}");
+    }
+}
+
+#[tokio::test]
 async fn servers_with_registries_of_their_own_see_nothing_of_each_other() {
     let (one, other) = (Registry::new(), Registry::new());
     one.register_resource(note("a.org")).unwrap();

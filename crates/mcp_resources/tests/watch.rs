@@ -170,10 +170,11 @@ async fn interest_begins_with_the_first_subscriber_and_ends_with_the_last() {
         let registry = Registry::new();
         registry.register_resource(Resource::new("org://a.org", "a", || "")).unwrap();
         let (sender, interests) = mpsc::channel();
-        registry.on_interest(move |_, interest| {
+        let _observing = registry.on_interest(move |_, interest| {
             let told = match interest {
                 Interest::Begins(uri) => format!("begins {uri}"),
                 Interest::Ends(uri) => format!("ends {uri}"),
+                other => panic!("{other:?}"),
             };
             sender.send(told).unwrap();
         });
@@ -207,4 +208,24 @@ async fn subscriber_hears_of_each_file_that_a_template_names() {
             assert_eq!(updated(&mut client).await, "org://id/1", "{era:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn watcher_that_does_not_answer_is_waited_for_once() {
+    let (end, ended) = mpsc::channel::<()>();
+    let ended = std::sync::Mutex::new(ended);
+    // As a file system that hangs.
+    let source = move |_: &Parameters| {
+        let _ = ended.lock().unwrap().recv();
+        None::<std::path::PathBuf>
+    };
+    let registry = Registry::new();
+    let template = ResourceTemplate::new("org://id/{id}", "Headline", |_: Parameters| "");
+    registry.register_template(template.source(source)).unwrap();
+    let _watch = watch(&registry);
+    let mut client = Client::of(Server::new("test", "1", registry), Era::Modern).await;
+    let uris: Vec<String> = (0..100).map(|number| format!("org://id/{number}")).collect();
+    client.send("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } })).await;
+    assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+    drop(end);
 }

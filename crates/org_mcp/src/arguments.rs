@@ -45,6 +45,8 @@ pub(crate) enum Problem {
     Directory(PathBuf),
     #[error("{path} is left out: it is neither a file nor a directory", path = .0.display())]
     Special(PathBuf),
+    #[error("{path} is left out: its name is not UTF-8, so no URI can say it; rename it", path = .0.display())]
+    NotUtf8(PathBuf),
     #[error("{path} is left out: {source}; correct that and start again", path = path.display())]
     Unreadable { path: PathBuf, source: io::Error },
 }
@@ -140,6 +142,8 @@ fn below(start: &str, pattern: &str, report: &mut impl FnMut(Problem)) -> Result
 
 fn check(path: &Path) -> Result<(), Problem> {
     match path.metadata() {
+        // What is shown of two such names may be the same.
+        Ok(_) if path.to_str().is_none() => Err(Problem::NotUtf8(path.to_owned())),
         Ok(metadata) if metadata.is_file() => Ok(()),
         Ok(metadata) if metadata.is_dir() => Err(Problem::Directory(path.to_owned())),
         Ok(_) => Err(Problem::Special(path.to_owned())),

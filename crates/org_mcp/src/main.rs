@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::Parser;
-use mcp_resources::{FileWatch, Http, Registry, Server};
+use mcp_resources::{FileWatch, Http, Registry, ServeError, Server};
 
 use arguments::Arguments;
 use files::Files;
@@ -64,25 +64,19 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
 #[tokio::main]
 async fn serve_http(server: Server, address: SocketAddr) -> Result<(), Box<dyn Error>> {
     let mut http = Http::new(server);
-    match token()? {
+    match std::env::var_os(TOKEN) {
+        // One that can't be sent is an error, as none at all lets everyone of this machine in.
         Some(token) => http = http.token(token),
         None => warn(format_args!("every user of this machine can read the files, as {TOKEN} is not set")),
     }
-    let bound = http.bind(address).await?;
+    let bound = http.bind(address).await.map_err(|error| -> Box<dyn Error> {
+        match error {
+            ServeError::UnsendableToken => format!("{TOKEN} can't be used: {error}").into(),
+            error => error.into(),
+        }
+    })?;
     println!("http://{}/mcp", bound.address());
     Ok(bound.serve().await?)
-}
-
-/// Reads the token. One that can't be sent is an error, as none at all lets everyone of this machine in.
-fn token() -> Result<Option<String>, String> {
-    let Some(token) = std::env::var_os(TOKEN) else { return Ok(None) };
-    let is_sendable = |token: &String| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-    match token.into_string().ok().filter(is_sendable) {
-        Some(token) => Ok(Some(token)),
-        None => Err(format!(
-            "the token in {TOKEN} is empty, has spaces, or is not ASCII; set letters, digits and signs alone"
-        )),
-    }
 }
 
 fn warn(problem: impl Display) {

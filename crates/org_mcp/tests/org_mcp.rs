@@ -450,6 +450,22 @@ warning: nothing matches none/*.org; check the pattern, or the directory that it
     assert_eq!(uris(&mut Client::connect(output, input, LATEST).await).await, ["org://tasks.org"]);
 }
 
+/// Two such names look the same, and it is not known which one a client would mean.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn names_that_are_not_utf_8_are_told_and_the_rest_is_served() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let directory = files();
+    let names = [&b"a\xff.org"[..], b"a\xfe.org"].map(std::ffi::OsStr::from_bytes);
+    names.iter().for_each(|name| fs::write(directory.path().join(name), "* A\n").unwrap());
+    let mut command = command(directory.path(), &["org/tasks.org"]);
+    let ended = command.args(names).stdin(Stdio::null()).output();
+    let Output { status, stderr, .. } = tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
+    let line = "warning: a\u{fffd}.org is left out: its name is not UTF-8, so no URI can say it; rename it\n";
+    assert_eq!((status.code(), String::from_utf8(stderr).unwrap()), (Some(0), line.repeat(2)));
+}
+
 #[tokio::test]
 async fn usage_is_told_where_nothing_can_be_served() {
     let directory = files();
@@ -530,7 +546,10 @@ async fn token_that_cannot_be_sent_is_an_error_and_lets_nobody_in() {
         let Output { status, stdout, stderr } = tokio::time::timeout(PATIENCE, ended).await.unwrap().unwrap();
         assert_eq!((status.code(), stdout), (Some(1), Vec::new()), "{token:?}");
         let told = String::from_utf8(stderr).unwrap();
-        assert!(told.starts_with("error: the token in ORG_MCP_TOKEN is empty, has spaces"), "{told}");
+        assert!(
+            told.starts_with("error: ORG_MCP_TOKEN can't be used: the token is empty, has spaces"),
+            "{told}"
+        );
     }
 }
 

@@ -1,7 +1,6 @@
 //! Which URIs clients subscribed to.
 
-use std::collections::HashMap;
-#[cfg(feature = "server")]
+use std::collections::{BTreeMap, HashMap};
 use std::panic;
 use std::sync::{Mutex, PoisonError};
 
@@ -10,11 +9,20 @@ use crate::Registry;
 /// What clients want to be told of, for [`Registry::on_interest`](crate::Registry::on_interest). The URIs are in the
 /// form in which they are compared: ASCII, capital hexadecimal digits, the scheme in small letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Interest<'u> {
     /// A client subscribed to this URI, and none had.
     Begins(&'u str),
     /// No client is subscribed to this URI any more.
     Ends(&'u str),
+}
+
+/// Somebody observes what clients subscribe to, until this is dropped: see [`Registry::on_interest`].
+#[derive(Debug)]
+#[must_use = "nothing is observed any more once this is dropped"]
+pub struct Observing {
+    registry: Registry,
+    number: u64,
 }
 
 type Observer = Box<dyn Fn(&Registry, Interest<'_>) + Send + Sync>;
@@ -28,18 +36,31 @@ pub(super) struct Interests {
 #[derive(Default)]
 struct State {
     subscriptions: HashMap<String, usize>,
-    observers: Vec<Observer>,
+    /// In the order in which they came.
+    observers: BTreeMap<u64, Observer>,
+    /// The number of the next observer.
+    next: u64,
 }
 
 impl Registry {
     /// Calls a function whenever a URI gets its first subscriber or loses its last one, over all servers that share
-    /// the registry; at once for those that have subscribers already. The client waits for it, and it must not change
-    /// subscriptions. One that panics has seen that change, and sees the next.
-    pub fn on_interest(&self, observer: impl Fn(&Registry, Interest<'_>) + Send + Sync + 'static) {
-        self.with_interests(|state| {
-            state.subscriptions.keys().for_each(|uri| observer(self, Interest::Begins(uri)));
-            state.observers.push(Box::new(observer));
+    /// the registry, until what this gives is dropped; at once for those that have subscribers already.
+    ///
+    /// It has to be quick: the client waits for it, all others that subscribe or unsubscribe wait, too, and a server on
+    /// standard input and output may answer nothing meanwhile. It must not change subscriptions, nor observe. One that
+    /// panics has seen that change, and sees the next.
+    pub fn on_interest(
+        &self,
+        observer: impl Fn(&Registry, Interest<'_>) + Send + Sync + 'static,
+    ) -> Observing {
+        let number = self.with_interests(|state| {
+            state.subscriptions.keys().for_each(|uri| tell(&observer, self, Interest::Begins(uri)));
+            let number = state.next;
+            state.observers.insert(number, Box::new(observer));
+            state.next += 1;
+            number
         });
+        Observing { registry: self.clone(), number }
     }
 
     /// Counts a subscription to a URI in the form in which URIs are compared.
@@ -68,23 +89,75 @@ impl Registry {
     }
 
     /// Observers are called while it is locked: they hear of begins and ends in their order.
-    fn with_interests(&self, change: impl FnOnce(&mut State)) {
-        change(&mut self.shared.interests.state.lock().unwrap_or_else(PoisonError::into_inner));
+    fn with_interests<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        change(&mut self.shared.interests.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 impl State {
     #[cfg(feature = "server")]
     fn tell(&self, registry: &Registry, interest: Interest<'_>) {
-        for observer in &self.observers {
-            // The panic hook has said it, and a client's subscription is not the place to fail.
-            let _ = panic::catch_unwind(panic::AssertUnwindSafe(|| observer(registry, interest)));
-        }
+        self.observers.values().for_each(|observer| tell(observer, registry, interest));
+    }
+}
+
+fn tell(observer: &impl Fn(&Registry, Interest<'_>), registry: &Registry, interest: Interest<'_>) {
+    // The panic hook has said it, and a client's subscription is not the place to fail.
+    let _ = panic::catch_unwind(panic::AssertUnwindSafe(|| observer(registry, interest)));
+}
+
+impl Drop for Observing {
+    fn drop(&mut self) {
+        // It is dropped when nothing is locked any more: it may have things that lock.
+        let _observer = self.registry.with_interests(|state| state.observers.remove(&self.number));
     }
 }
 
 impl std::fmt::Debug for Interests {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Interests").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "server")]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn observer_that_panics_at_once_sees_what_is_next() {
+        let registry = Registry::new();
+        registry.begin_interest("x:a");
+        let (sender, seen) = mpsc::channel();
+        let _observing = registry.on_interest(move |_, interest| {
+            sender.send(format!("{interest:?}")).unwrap();
+            assert_ne!(interest, Interest::Begins("x:a"), "it panics");
+        });
+        registry.begin_interest("x:b");
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), [r#"Begins("x:a")"#, r#"Begins("x:b")"#]);
+    }
+
+    #[test]
+    fn observer_sees_nothing_more_once_its_guard_is_dropped() {
+        let registry = Registry::new();
+        let (sender, seen) = mpsc::channel();
+        let observing =
+            registry.on_interest(move |_, interest| sender.send(format!("{interest:?}")).unwrap());
+        registry.begin_interest("x:a");
+        drop(observing);
+        registry.begin_interest("x:b");
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), [r#"Begins("x:a")"#]);
+    }
+
+    #[cfg(feature = "watch")]
+    #[test]
+    fn watch_that_is_dropped_observes_no_more() {
+        let registry = Registry::new();
+        let watch = crate::FileWatch::start(&registry, |error| panic!("{error}")).unwrap();
+        assert_eq!(registry.with_interests(|state| state.observers.len()), 1);
+        drop(watch);
+        assert_eq!(registry.with_interests(|state| state.observers.len()), 0);
     }
 }

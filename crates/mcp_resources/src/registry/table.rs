@@ -1,6 +1,7 @@
 //! Things by key, counted, in the order in which they came.
 
 use std::collections::{BTreeMap, HashMap};
+#[cfg(feature = "server")]
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ struct Counted<E> {
 }
 
 /// A stretch of a table.
+#[cfg(feature = "server")]
 #[derive(Debug)]
 pub(crate) struct Page<E> {
     pub(crate) entries: Vec<Arc<E>>,
@@ -77,10 +79,15 @@ impl<E> Table<E> {
         Some(Arc::clone(&counted.entry))
     }
 
+    pub(super) fn contains(&self, key: &str) -> bool {
+        self.places.contains_key(key)
+    }
+
     pub(super) fn entries(&self) -> impl Iterator<Item = &Arc<E>> {
         self.entries.values().map(|counted| &counted.entry)
     }
 
+    #[cfg(feature = "server")]
     pub(super) fn page(&self, after: Option<u64>, limit: usize) -> Page<E> {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut rest = self.entries.range((start, Bound::Unbounded));

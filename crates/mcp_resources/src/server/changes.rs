@@ -115,7 +115,8 @@ impl Default for Updated {
 }
 
 impl Changes {
-    /// Waits for a change and takes all that are there by then; nothing if there will be none.
+    /// Waits for a change and takes all that are there by then, and no more, as they may come as fast as they are
+    /// taken; nothing if there will be none.
     async fn next(events: &mut Receiver<Event>) -> Option<Self> {
         let mut changes = Self::default();
         match events.recv().await {
@@ -123,13 +124,14 @@ impl Changes {
             Err(RecvError::Lagged(_)) => changes = Self::everything(),
             Err(RecvError::Closed) => return None,
         }
-        loop {
+        for _ in 0..events.len() {
             match events.try_recv() {
                 Ok(event) => changes.add(event),
                 Err(TryRecvError::Lagged(_)) => changes = Self::everything(),
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return Some(changes),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
             }
         }
+        Some(changes)
     }
 
     fn everything() -> Self {

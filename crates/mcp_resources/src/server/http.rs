@@ -3,6 +3,7 @@
 mod batch;
 
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +81,7 @@ const LOOPBACK_ORIGINS: [&str; 6] = [
 pub struct Http<H = NoHandler> {
     server: Server<H>,
     config: StreamableHttpServerConfig,
-    token: Option<Token>,
+    token: Option<Result<Token, ServeError>>,
     named_hosts: bool,
 }
 
@@ -120,10 +121,12 @@ impl<H: ServerHandler> Http<H> {
         Self { server, config, token: None, named_hosts: false }
     }
 
-    /// Refuses requests without `Authorization: Bearer` and this token, with 401. It can't be empty.
+    /// Refuses requests without `Authorization: Bearer` and this token, with 401: letters, digits and signs of ASCII, at
+    /// least one. It may come from the environment as it is there; one that no client can send is an error of
+    /// [`Http::bind`].
     #[must_use]
-    pub fn token(mut self, token: impl Into<String>) -> Self {
-        self.token = Some(Token(token.into()));
+    pub fn token(mut self, token: impl Into<OsString>) -> Self {
+        self.token = Some(Token::new(token.into()));
         self
     }
 
@@ -153,13 +156,11 @@ impl<H: ServerHandler> Http<H> {
     ///
     /// # Errors
     ///
-    /// [`ServeError::Bind`], [`ServeError::EmptyToken`], and [`ServeError::Exposed`] for an address that is not a
+    /// [`ServeError::Bind`], [`ServeError::UnsendableToken`], and [`ServeError::Exposed`] for an address that is not a
     /// loopback one without a token and [`Http::allowed_hosts`].
     pub async fn bind(self, address: SocketAddr) -> Result<BoundHttp<H>, ServeError> {
-        if self.token.as_ref().is_some_and(|Token(token)| token.is_empty()) {
-            return Err(ServeError::EmptyToken);
-        }
-        let guarded = self.named_hosts && self.token.is_some();
+        let token = self.token.transpose()?;
+        let guarded = self.named_hosts && token.is_some();
         if !address.ip().is_loopback() && !guarded {
             return Err(ServeError::Exposed { address });
         }
@@ -170,7 +171,7 @@ impl<H: ServerHandler> Http<H> {
         let sessions: Arc<LocalSessionManager> = Arc::default();
         let session = move || Ok(server.session());
         let service = StreamableHttpService::new(session, Arc::clone(&sessions), self.config);
-        let endpoint = Arc::new(Endpoint { service, sessions, token: self.token });
+        let endpoint = Arc::new(Endpoint { service, sessions, token });
         Ok(BoundHttp { listener, address, endpoint })
     }
 }
@@ -246,13 +247,17 @@ impl<H: ServerHandler> Endpoint<H> {
             return refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long, or it ended early.");
         };
         let body = body.to_bytes();
-        if !head.headers.contains_key(SESSION) && self.sessions.sessions.read().await.len() >= MAX_SESSIONS {
+        if self.is_full().await && begins_session(&head.headers, &body) {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try again later.");
         }
         match is_batch(&body) {
             true => batch::answer(self, &head, &body).await,
             false => self.answer_message(head, body).await,
         }
+    }
+
+    async fn is_full(&self) -> bool {
+        self.sessions.sessions.read().await.len() >= MAX_SESSIONS
     }
 
     async fn answer_message(&self, head: Parts, body: Bytes) -> Response<BoxBody<Bytes, Infallible>> {
@@ -267,6 +272,12 @@ impl<H: ServerHandler> Endpoint<H> {
             _ => response,
         }
     }
+}
+
+/// Whether a request would make a session: those of the revisions from 2026-07-28 make none.
+fn begins_session(headers: &HeaderMap, body: &[u8]) -> bool {
+    let is_initialize = |message: Value| message["method"] == "initialize";
+    !headers.contains_key(SESSION) && serde_json::from_slice(body).is_ok_and(is_initialize)
 }
 
 fn refusal(status: StatusCode, text: &'static str) -> Response<BoxBody<Bytes, Infallible>> {
@@ -292,6 +303,12 @@ fn names_json(headers: &HeaderMap) -> bool {
 }
 
 impl Token {
+    fn new(token: OsString) -> Result<Self, ServeError> {
+        let is_sendable =
+            |token: &String| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+        token.into_string().ok().filter(is_sendable).map(Self).ok_or(ServeError::UnsendableToken)
+    }
+
     fn is_in(&self, headers: &HeaderMap) -> bool {
         let sent = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
         let sent = sent.and_then(|value| value.split_first_chunk::<7>());

@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 
 use super::changes::{MAX_SUBSCRIPTIONS, Subscriptions, forward, listen};
 use super::{NoHandler, OnError, Server, wire};
-use crate::call::catch_panic;
+use crate::call::{Interruption, catch_panic};
 use crate::registry::Event;
 use crate::{Partial, ReadError};
 
@@ -124,7 +124,7 @@ impl<H: ServerHandler> Session<H> {
 
     async fn read(&self, uri: &str, modern: bool) -> Result<ReadResourceResponse, ErrorData> {
         let reading = self.server.registry.read(uri).await.map_err(|error| self.refused(&error, uri))?;
-        let contents = reading.contents.0.into_iter().map(|content| wire::contents(content, uri)).collect();
+        let contents = reading.contents.into_iter().map(wire::contents).collect();
         let mut result = ReadResourceResult::new(contents);
         if let (Some(ttl), true) = (reading.ttl, modern) {
             result.ttl_ms = Some(wire::milliseconds(ttl));
@@ -199,6 +199,17 @@ fn where_it_may_block<T>(work: impl FnOnce() -> T) -> T {
         RuntimeFlavor::MultiThread => tokio::task::block_in_place(work),
         _ => work(),
     }
+}
+
+/// Says why it is not known whether a subscription begins, or ends.
+fn not_subscribed(interruption: Interruption) -> ErrorData {
+    let why = match interruption {
+        Interruption::Panic => "what subscribes panicked; the server's standard error says why",
+        Interruption::Timeout | Interruption::Busy => {
+            "what watches the resources does not answer; try again later"
+        }
+    };
+    ErrorData::internal_error(why, None)
 }
 
 /// Whether the client speaks a revision without `initialize`, from 2026-07-28.
@@ -309,10 +320,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
             }
             self.start_forwarding(context.peer);
             let subscriptions = self.subscriptions.clone();
-            let added = tokio::task::spawn_blocking(move || subscriptions.add(&request.uri)).await;
-            match added {
-                Ok(true) => Ok(()),
-                _ => Err(ErrorData::invalid_params(
+            let added = self.server.registry.run_observed(move || subscriptions.add(&request.uri)).await;
+            match added.map_err(not_subscribed)? {
+                true => Ok(()),
+                false => Err(ErrorData::invalid_params(
                     format!(
                         "a client may subscribe to {MAX_SUBSCRIPTIONS} resources, with URIs of 1 MiB in all; unsubscribe from some first"
                     ),
@@ -329,8 +340,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         self.answered("resources/unsubscribe", async {
-            self.subscriptions.remove(&request.uri);
-            Ok(())
+            let subscriptions = self.subscriptions.clone();
+            let removed = self.server.registry.run_observed(move || subscriptions.remove(&request.uri)).await;
+            removed.map_err(not_subscribed)
         })
         .await
     }

@@ -60,8 +60,9 @@ fn annotations(annotations: &Annotations) -> Option<model::Annotations> {
     Some(wire).filter(|wire| *wire != model::Annotations::default())
 }
 
-pub(super) fn contents(content: Content, uri: &str) -> ResourceContents {
-    let uri = content.uri.unwrap_or_else(|| uri.to_owned());
+/// Writes a content of a [`Reading`](crate::Reading), each of which has its URI.
+pub(super) fn contents(content: Content) -> ResourceContents {
+    let uri = content.uri.expect("a reading names each");
     let wire = match content.body {
         Body::Text(text) => ResourceContents::TextResourceContents { uri, mime_type: None, text, meta: None },
         Body::Bytes(bytes) => ResourceContents::blob(STANDARD.encode(bytes), uri),

@@ -3,7 +3,9 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::path::{Path, PathBuf};
+pub mod suite;
+
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -161,11 +163,7 @@ pub fn meta() -> Value {
     })
 }
 
-/// Where an example is: `cargo test` and `cargo nextest run` build it with the tests, but not with one test alone.
+/// Where an example of the library is.
 pub fn example(name: &str) -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().and_then(Path::parent).unwrap();
-    let program = folder.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    assert!(program.exists(), "not built; `cargo build -p mcp_resources --example {name}` does it");
-    program
+    suite::example("mcp_resources", name)
 }

@@ -21,13 +21,15 @@ use crate::server::batch;
 /// How many messages a batch may have.
 const MAX_MESSAGES: usize = 100;
 
+const NO_MESSAGE: &str = "this is not a message of JSON-RPC 2.0";
+
 const REFUSAL: &str = "only sessions of 2025-03-26 have batches, of 1 to 100 messages without initialize; send one message at a time";
 
 /// Streams of events that become one: a frame is an event.
 struct Joined(Vec<BoxBody<Bytes, Infallible>>);
 
 /// Hands each message of a batch on as if it had come alone. What the first is refused with is the answer to all, as it
-/// is about the session or the headers, which they share; what is no message has an error of its own.
+/// is about the session or the headers, which they share; what is refused later, or is no message, has an error of its own.
 pub(super) async fn answer<H: ServerHandler>(
     endpoint: &Endpoint<H>,
     head: &Parts,
@@ -40,7 +42,8 @@ pub(super) async fn answer<H: ServerHandler>(
     let mut answer = None;
     for message in messages {
         if !is_message(&message) {
-            streams.push(refused(&message));
+            let error = json!({ "code": ErrorCode::INVALID_REQUEST.0, "message": NO_MESSAGE });
+            streams.push(refused(&message, &error));
             continue;
         }
         let mut head = head.clone();
@@ -50,7 +53,7 @@ pub(super) async fn answer<H: ServerHandler>(
             if answer.is_none() {
                 return response;
             }
-            streams.push(refused(&message));
+            streams.push(refused(&message, &refusal(response).await));
             continue;
         }
         let (head, body) = response.into_parts();
@@ -82,10 +85,22 @@ fn is_message(message: &Value) -> bool {
     message["jsonrpc"] == "2.0" && (is_request || is_answer)
 }
 
+/// The error that a message was refused with when it was handed on.
+async fn refusal(response: Response<BoxBody<Bytes, Infallible>>) -> Value {
+    let status = response.status();
+    let Ok(body) = response.into_body().collect().await;
+    let answer: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
+    match &answer["error"] {
+        error @ Value::Object(_) => error.clone(),
+        _ => {
+            let message = format!("the message was refused with the status {status}");
+            json!({ "code": ErrorCode::INVALID_REQUEST.0, "message": message })
+        }
+    }
+}
+
 /// An error as an event of the stream, with the id of what it is about where that has one.
-fn refused(message: &Value) -> BoxBody<Bytes, Infallible> {
-    let error =
-        json!({ "code": ErrorCode::INVALID_REQUEST.0, "message": "this is not a message of JSON-RPC 2.0" });
+fn refused(message: &Value, error: &Value) -> BoxBody<Bytes, Infallible> {
     let id = message.get("id").filter(|id| id.is_string() || id.is_number());
     let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
     Full::new(Bytes::from(format!("data: {answer}\n\n"))).boxed()
