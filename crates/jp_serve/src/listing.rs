@@ -211,14 +211,14 @@ impl<'a> Surveying<'a> {
 impl Surveying<'_> {
     fn parsed(&mut self, declaration: &Declaration) -> Option<Declared> {
         let place = self.lister.files.place();
+        // What it names may come, go, or become a link to something else.
+        let path = declaration.as_str().strip_prefix("file:").and_then(|path| percent_decode(path).ok());
+        self.depends_on.extend(path.map(|path| place.root.join(path)));
         match parse_stored(declaration.as_str(), place) {
             Ok(declared) => Some(declared),
             // Its content is what a conversation keeps.
             Err(AttachError::Snapshot { .. }) => None,
             Err(error) => {
-                let path =
-                    declaration.as_str().strip_prefix("file:").and_then(|path| percent_decode(path).ok());
-                self.depends_on.extend(path.map(|path| place.root.join(path)));
                 self.warnings.push(Warning::Attachment(error));
                 None
             }

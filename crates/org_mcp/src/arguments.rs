@@ -1,11 +1,12 @@
 //! What the program is told to serve.
 
+use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
-use glob::{GlobError, MatchOptions, Pattern, PatternError};
+use glob::{MatchOptions, Pattern, PatternError};
 use walkdir::{DirEntry, WalkDir};
 
 /// The characters that make a pattern of an argument.
@@ -37,8 +38,8 @@ pub(crate) enum Problem {
     NoMatch(String),
     #[error("{pattern} is no pattern: {source}")]
     Pattern { pattern: String, source: PatternError },
-    #[error("a directory can't be searched: {0}")]
-    Search(#[from] GlobError),
+    #[error("{path} can't be searched: {source}", path = path.display())]
+    Search { path: PathBuf, source: io::Error },
     #[error("a directory can't be searched: {0}")]
     Walk(#[from] walkdir::Error),
     #[error("{path} is left out: it is a directory; name the files in it, as '{path}/**/*.org'", path = .0.display())]
@@ -94,50 +95,77 @@ fn with_home(argument: &Path) -> PathBuf {
 
 /// The files that a pattern names; directories that it names too are none.
 fn matches(pattern: &str, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
-    let found = match pattern.split_once("**") {
-        Some((start, _)) if start.is_empty() || start.ends_with('/') => below(start, pattern, report),
-        _ => listed(pattern, report),
+    let mut found = vec![PathBuf::new()];
+    for component in Path::new(pattern).components() {
+        let name = component.as_os_str().to_str().unwrap_or_default();
+        let is_pattern = name.contains(WILDCARDS);
+        let next = |at: PathBuf| match name {
+            "**" => Ok(directories(at, report)),
+            _ if is_pattern => Ok(named(&at, &Pattern::new(name)?, report)),
+            _ => Ok(Vec::from_iter(Some(at.join(name)).filter(|path| path.symlink_metadata().is_ok()))),
+        };
+        found = match found.into_iter().map(next).collect::<Result<Vec<_>, PatternError>>() {
+            Ok(found) => found.concat(),
+            Err(source) => {
+                report(Problem::Pattern { pattern: pattern.to_owned(), source });
+                return Vec::new();
+            }
+        };
+    }
+    found.retain(|path| !path.is_dir());
+    found.sort();
+    found.dedup();
+    if found.is_empty() {
+        report(Problem::NoMatch(pattern.to_owned()));
+    }
+    found
+}
+
+/// What a directory has of a pattern's names; nothing if it is none.
+fn named(directory: &Path, pattern: &Pattern, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
+    let mut failed = |source: io::Error| {
+        let path = directory.to_owned();
+        if source.kind() != io::ErrorKind::NotADirectory {
+            report(Problem::Search { path, source });
+        }
     };
-    let found = match found {
-        Ok(found) => found,
-        Err(source) => {
-            report(Problem::Pattern { pattern: pattern.to_owned(), source });
+    let entries = match readable(directory).read_dir() {
+        Ok(entries) => entries,
+        Err(error) => {
+            failed(error);
             return Vec::new();
         }
     };
-    let files: Vec<PathBuf> = found.into_iter().filter(|path| !path.is_dir()).collect();
-    if files.is_empty() {
-        report(Problem::NoMatch(pattern.to_owned()));
-    }
-    files
+    let names = entries.filter_map(|entry| Some(entry.map_err(&mut failed).ok()?.file_name()));
+    // A name that is not UTF-8 is told of by whoever looks at the files.
+    let is_named = |name: &OsString| pattern.matches_with(&name.to_string_lossy(), AS_SHELLS);
+    names.filter(is_named).map(|name| directory.join(name)).collect()
 }
 
-fn listed(pattern: &str, report: &mut impl FnMut(Problem)) -> Result<Vec<PathBuf>, PatternError> {
-    let found = glob::glob_with(pattern, AS_SHELLS)?;
-    Ok(found.filter_map(|entry| entry.map_err(|error| report(error.into())).ok()).collect())
-}
-
-/// What a pattern with a `**` names, which goes through no link to a directory: that may lead anywhere.
-fn below(start: &str, pattern: &str, report: &mut impl FnMut(Problem)) -> Result<Vec<PathBuf>, PatternError> {
-    let names_hidden = pattern.contains("/.");
-    let pattern = Pattern::new(pattern)?;
+/// A directory and those below it that are not hidden. They go through no link: that may lead anywhere.
+fn directories(start: PathBuf, report: &mut impl FnMut(Problem)) -> Vec<PathBuf> {
     let is_open = |entry: &DirEntry| {
-        entry.depth() == 0 || names_hidden || !entry.file_name().as_encoded_bytes().starts_with(b".")
+        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        entry.depth() == 0 || entry.file_type().is_dir() && !is_hidden
     };
-    let starts = if start.is_empty() { vec![PathBuf::new()] } else { listed(start, report)? };
-    let mut found = Vec::new();
-    for start in starts {
-        let directory = if start.as_os_str().is_empty() { Path::new(".") } else { &start };
-        for entry in WalkDir::new(directory).sort_by_file_name().into_iter().filter_entry(is_open) {
-            match entry {
-                Ok(entry) => {
-                    found.push(start.join(entry.path().strip_prefix(directory).unwrap_or(entry.path())))
-                }
-                Err(error) => report(error.into()),
+    let walk = WalkDir::new(readable(&start)).into_iter().filter_entry(is_open);
+    let mut directories = Vec::new();
+    for entry in walk {
+        match entry {
+            Ok(entry) if entry.depth() == 0 => directories.push(start.clone()),
+            Ok(entry) => {
+                let below = entry.path().strip_prefix(readable(&start)).unwrap_or(entry.path());
+                directories.push(start.join(below));
             }
+            Err(error) => report(error.into()),
         }
     }
-    Ok(found.into_iter().filter(|path| pattern.matches_path_with(path, AS_SHELLS)).collect())
+    directories
+}
+
+/// The path of a directory where the empty one stands for the current one.
+fn readable(directory: &Path) -> &Path {
+    if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
 
 fn check(path: &Path) -> Result<(), Problem> {

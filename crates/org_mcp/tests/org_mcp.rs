@@ -427,8 +427,34 @@ async fn pattern_leads_through_no_link_to_a_directory() {
             "{pattern}"
         );
     }
-    let (_child, mut client) = start(root, &["org/**/.hidden/*.org"], LATEST).await;
-    assert_eq!(uris(&mut client).await, ["org://old.org"]);
+    let table = [
+        ("org/**/.hidden/*.org", "org://old.org"),
+        ("org/.*/*.org", "org://old.org"),
+        ("~//org//.hid[d]*//*.org", "org://old.org"),
+        ("org/**/up/secret.org", "org://secret.org"),
+    ];
+    for (pattern, uri) in table {
+        let (_child, mut client) = start(root, &[pattern], LATEST).await;
+        assert_eq!(uris(&mut client).await, [uri], "{pattern}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn name_that_is_not_utf_8_is_told_of_where_a_pattern_names_it() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let directory = files();
+    let at = |name: &[u8]| directory.path().join("org/home").join(std::ffi::OsStr::from_bytes(name));
+    fs::write(at(b"b\xff.org"), "* B\n").unwrap();
+    fs::write(at(b"c\xff.txt"), "C\n").unwrap();
+    for pattern in ["org/home/*.org", "org/home/**/*.org"] {
+        let (_, told) = run(directory.path(), &[pattern]).await;
+        assert!(told.contains("its name is not UTF-8"), "{pattern}: {told}");
+        assert!(!told.contains("c\u{fffd}.txt"), "{pattern}: {told}");
+        let (_child, mut client) = start(directory.path(), &[pattern], LATEST).await;
+        assert_eq!(uris(&mut client).await, ["org://notes.org"], "{pattern}");
+    }
 }
 
 #[tokio::test]

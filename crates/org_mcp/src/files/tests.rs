@@ -103,9 +103,11 @@ fn file_that_is_swapped_with_a_link_while_it_is_read_gives_nothing_else() {
                 fs::rename(at("file"), at("a.org")).unwrap();
             }
         });
-        let reads: Vec<_> = (0..20_000).map(|_| files.named("a.org").unwrap().read()).collect();
+        // Who swaps may be held up for long while it is a link.
+        let reads = (0..5_000_000).filter_map(|_| files.named("a.org").unwrap().read().ok());
+        let texts: Vec<String> = reads.take(3000).collect();
         is_over.store(true, Ordering::Relaxed);
-        assert!(reads.iter().any(Result::is_ok));
-        assert!(reads.iter().flatten().all(|text| text == "* mine"));
+        assert_eq!(texts.len(), 3000);
+        assert!(texts.iter().all(|text| text == "* mine"));
     });
 }
