@@ -761,6 +761,24 @@ fn directory_that_gives_nothing_or_too_much_is_looked_at_again() {
     client.until(&["README.md", "docs/deep/b.md", "README.md (turn 1)"]);
 }
 
+#[cfg(unix)]
+#[test]
+fn file_that_leads_out_for_a_while_comes_back() {
+    let sandbox = workspace();
+    sandbox.write("notes.txt", "mine\n");
+    sandbox.write("~/outside.txt", "outside\n");
+    sandbox.jp(&["attachment", "add", "notes.txt"]).succeeded();
+    settle(&sandbox, &["README.md", "notes.txt"]);
+    let mut client = Client::new(&sandbox, Era::Legacy);
+    client.until(&["README.md", "notes.txt", "README.md (turn 1)"]);
+    fs::remove_file(sandbox.path("notes.txt")).unwrap();
+    std::os::unix::fs::symlink(sandbox.path("~/outside.txt"), sandbox.path("notes.txt")).unwrap();
+    client.until(&["README.md", "README.md (turn 1)"]);
+    fs::remove_file(sandbox.path("notes.txt")).unwrap();
+    sandbox.write("notes.txt", "mine again\n");
+    client.until(&["README.md", "notes.txt", "README.md (turn 1)"]);
+}
+
 #[test]
 fn file_of_a_directory_that_is_edited_in_place_is_listed_as_it_is() {
     let sandbox = workspace();
