@@ -67,7 +67,7 @@ fn is_alive(pid: &str) -> bool {
 /// Waits until a process is gone, for a while.
 fn is_gone(pid: &str) -> bool {
     let started = Instant::now();
-    while is_alive(pid) && started.elapsed() < Duration::from_secs(5) {
+    while is_alive(pid) && started.elapsed() < Duration::from_secs(20) {
         thread::sleep(Duration::from_millis(5));
     }
     !is_alive(pid)

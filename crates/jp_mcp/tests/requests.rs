@@ -129,7 +129,7 @@ for request in requests():
             time.sleep(0.1)
             progress(request)
         text(request, 'done')
-    for _ in range(200 if request['params']['name'] == 'endless' else 0):
+    for _ in range(2000 if request['params']['name'] == 'endless' else 0):
         time.sleep(0.05)
         progress(request)
 ";
@@ -139,7 +139,7 @@ for request in requests():
     assert_eq!(words(&called.response.content[0]), "done");
     let start = Instant::now();
     let error = connection.call("endless", &Map::new(), &()).unwrap_err();
-    assert!(start.elapsed() < Duration::from_secs(9), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     assert_eq!(error.fault.to_string(), "it did not answer `tools/call` within 5 s");
 }
 

@@ -274,7 +274,7 @@ fn shown(response: &ToolCallResponse) -> String {
 fn eventually(condition: impl Fn() -> bool) -> bool {
     let started = Instant::now();
     while !condition() {
-        if started.elapsed() > Duration::from_secs(5) {
+        if started.elapsed() > Duration::from_secs(20) {
             return false;
         }
         std::thread::sleep(Duration::from_millis(5));
@@ -803,7 +803,7 @@ fn interrupted_call_returns_at_once() {
     let started = Instant::now();
     let course = play.calls(vec![spawn("h")]);
     assert!(matches!(course.outcome, Outcome::Interrupted));
-    assert!(started.elapsed() < Duration::from_secs(3));
+    assert!(started.elapsed() < Duration::from_secs(20));
     insta::assert_snapshot!(course.text(), @r#"
     ! The call was interrupted before `t` answered.
     Status of "h": running.
@@ -1038,7 +1038,7 @@ fn long_line_of_a_kept_process_is_read_in_one_go() {
     let started = Instant::now();
     let course = play.calls(vec![spawn("h")]);
     assert!(course.text().contains("wrote a line that is no response: xxx"), "{}", course.text());
-    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
     play.calls(vec![call("abort", "h", json!({}))]);
 }
 

@@ -57,7 +57,7 @@ impl Shell {
 fn eventually(condition: impl Fn() -> bool) -> bool {
     let started = Instant::now();
     while !condition() {
-        if started.elapsed() > Duration::from_secs(5) {
+        if started.elapsed() > Duration::from_secs(20) {
             return false;
         }
         thread::sleep(Duration::from_millis(5));
