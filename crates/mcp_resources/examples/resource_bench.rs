@@ -91,11 +91,18 @@ fn measure_matching() -> Result<(), Box<dyn Error>> {
     }
     println!("one template and a URI of 64 KiB, the slowest: {:.2?}, {}", slowest.0, slowest.1);
     let middles = set(1000, |n| format!("x:{{a}}-kind{n}-{{b}}"))?;
+    let slow = set(1000, |n| format!("x:{{+p}}{}{{;k{n}}}", "{/a}{.b}".repeat(30)))?;
     let repeated = format!("x:{}", "-kind99".repeat(HOSTILE / 7));
     let texts: String = (0..1000).map(|n| format!("-kind{n}-")).collect();
     let late = format!("x:{}{texts}/", "a".repeat(HOSTILE - texts.len()));
-    for (name, uri) in [("one text again and again", repeated), ("the texts of all at the end", late)] {
-        let once = |_| elapsed(|| drop(black_box(middles.find(black_box(&uri)))));
+    let dashes = format!("x:{}:", "-".repeat(HOSTILE));
+    let sets = [
+        ("one text again and again", &middles, repeated),
+        ("the texts of all at the end", &middles, late),
+        ("each of them slow", &slow, dashes),
+    ];
+    for (name, set, uri) in sets {
+        let once = |_| elapsed(|| drop(black_box(set.find(black_box(&uri)))));
         let time = (0..5).map(once).min().unwrap_or_default();
         println!("1,000 templates of one prefix and a URI of 64 KiB, {name}: {time:.2?}");
     }

@@ -40,7 +40,7 @@ mod tests;
 ///   a reserved character: `x:{+a}/1`, `x:{+a}/1/{b}`.
 ///
 /// Where they differ otherwise, a URI that has the text of many is compared with one after the other, and given up on
-/// after [`MAX_COMPARED`] bytes.
+/// after [`MAX_COMPARED`] bytes, if they are more than 4.
 ///
 /// ```
 /// use mcp_resources::template::{Matcher, TemplateSet, UriTemplate};
@@ -61,12 +61,12 @@ pub struct TemplateSet {
     pieces: Vec<Vec<Piece>>,
 }
 
-/// The most bytes that a set compares a URI with templates for, its length counted for each; where that finds none,
-/// the URI matches nothing. It takes thousands of candidates for a URI of usual length to get there, and 8 for one of
-/// 64 KiB.
-pub const MAX_COMPARED: usize = 512 * 1024;
+/// After so many bytes that a set compared a URI with templates for, its length counted for each, no further template is
+/// tried, and the URI matches nothing; but where no more than 4 may match, all are tried. It takes thousands of candidates
+/// for a URI of usual length to get there, and 4 for one of 64 KiB.
+pub const MAX_COMPARED: usize = 256 * 1024;
 
-/// So many templates are matched without a further look at the URI.
+/// So many templates are matched without a further look at the URI, however long that is.
 const FEW: usize = 4;
 
 impl TemplateSet {
@@ -97,10 +97,10 @@ impl TemplateSet {
             let is_new = last.replace(*rank) != Some(*rank);
             let place = self.ranked[*rank];
             if is_new && (is_few || text.grams().have(&self.pieces[*rank])) {
-                compared += text.uri().len();
-                if compared > MAX_COMPARED {
+                if compared >= MAX_COMPARED && !is_few {
                     return None;
                 }
+                compared += text.uri().len();
                 if let Some(found) = self.matchers[place].matches_normal(&uri) {
                     return Some((place, found));
                 }

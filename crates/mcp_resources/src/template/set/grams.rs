@@ -4,8 +4,9 @@ use std::num::NonZero;
 
 use crate::template::matcher::steps::count;
 
-/// The longest piece in bytes.
-const LENGTH: usize = 4;
+/// The bytes of a piece: the long ones say more, the short ones are for literals that have no long one.
+const SHORT: usize = 2;
+const LONG: usize = 4;
 
 /// Pieces have numbers of so many bits.
 const BITS: u32 = 22;
@@ -36,7 +37,8 @@ impl Grams {
     /// Finds all pieces of a text, in one go however many literals they are compared with.
     pub(super) fn of(text: &str) -> Self {
         count(text.len());
-        let pieces = (2..=LENGTH).flat_map(|length| text.as_bytes().windows(length).map(Piece::of));
+        let pieces =
+            [SHORT, LONG].into_iter().flat_map(|length| text.as_bytes().windows(length).map(Piece::of));
         let places = (text.len() * ROOM).next_power_of_two().min(1 << BITS);
         if places <= 1 << GROUP_BITS {
             return Self { groups: pieces.map(Piece::group).collect(), table: None };
@@ -93,7 +95,7 @@ impl FromIterator<u32> for Groups {
 impl Piece {
     /// The pieces of a literal; none of a single byte, which says little.
     pub(super) fn all_of(literal: &str) -> impl Iterator<Item = Self> {
-        let length = literal.len().clamp(2, LENGTH);
+        let length = if literal.len() < LONG { SHORT } else { LONG };
         literal.as_bytes().windows(length).map(Self::of)
     }
 
