@@ -71,6 +71,23 @@ fn new_blob_costs_at_most_14_system_calls_and_a_query_a_handful_of_syncs() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn attaching_again_opens_each_file_once_and_no_blob() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    for index in 0..40 {
+        sandbox.write(&format!("src/{index}.txt"), format!("a text of its own, {index}"));
+    }
+    // A file may change within the tick of its time: what was written this instant is not remembered.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    sandbox.jp(&["q", "--new", "-a", "src", "x"]).succeeded();
+    let Some(calls) = traced(&sandbox, &["q", "--new", "-a", "src", "x"]) else { return };
+    let opened =
+        |name: &str| calls.iter().filter(|call| call.starts_with("open") && call.contains(name)).count();
+    assert_eq!((opened(".txt"), opened(".blob.gz")), (40, 0));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn append_writes_little_more_than_the_event() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

@@ -491,3 +491,27 @@ fn key_command_of_a_workspace_is_not_run() {
         assert!(!String::from_utf8_lossy(&fs::read(path).unwrap()).contains("sk-secret"));
     }
 }
+
+#[test]
+fn new_conversation_that_can_not_be_stored_is_not_sent_and_does_not_become_the_current_one() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "first"]).succeeded();
+    let first = sandbox.conversation();
+    sandbox.jp(&["q", "--new", "second"]).succeeded();
+    let id = first.file_name().unwrap().to_str().unwrap().split('-').next().unwrap().to_owned();
+    sandbox.jp(&["conversation", "use", &id]).succeeded();
+
+    sandbox.write("a.txt", "text\n");
+    let checksum = jp_resource::Checksum::of(b"text\n").to_string();
+    let (shard, rest) = checksum.split_at(2);
+    // In the way of the content's name.
+    fs::create_dir_all(sandbox.path(&format!(".jp/blobs/{shard}/{rest}.blob.gz"))).unwrap();
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "third"]).failed(1, &["error: ", &format!("{rest}.blob.gz")]);
+    assert_eq!(server.received().len(), 2);
+    assert_eq!(fs::read_dir(sandbox.path(".jp/conversations")).unwrap().count(), 2);
+
+    sandbox.jp(&["q", "fourth"]).succeeded();
+    let events = fs::read_to_string(first.join("events.json")).unwrap();
+    assert!(events.contains("fourth"), "{events}");
+}

@@ -24,7 +24,7 @@ use std::{
     fs::File,
     io,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use jp_resource::{Checksum, ContentError};
@@ -36,12 +36,14 @@ pub use self::{
     write::{Batch, CommitReport},
 };
 
-/// A store of blobs in a directory; cheap to clone.
+/// A store of blobs in a directory; cheap to clone, and clones know of each other's batches.
 #[derive(Debug, Clone)]
 pub struct Blobs {
     directory: Arc<Path>,
     /// For reading: a name is looked up from here, not from the root of the file system.
     opened: Arc<OnceLock<Directory>>,
+    /// The ids of batches whose blobs are complete and on their way to their names.
+    offered: Arc<Mutex<Vec<u64>>>,
 }
 
 /// What went wrong with a blob.
@@ -128,7 +130,7 @@ pub enum Damage {
 impl Blobs {
     /// Names the store in `directory`, which need not exist. Does no I/O.
     pub fn open(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into().into(), opened: Arc::default() }
+        Self { directory: directory.into().into(), opened: Arc::default(), offered: Arc::default() }
     }
 
     /// Returns the store's directory.
@@ -145,7 +147,21 @@ impl Blobs {
                 self.opened.get_or_init(|| directory)
             }
         };
-        directory.open_file(&blob_name(checksum))
+        let open = || directory.open_file(&blob_name(checksum));
+        let is_missing = |opened: &io::Result<File>| matches!(opened, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let opened = open();
+        if !is_missing(&opened) {
+            return opened;
+        }
+        let batches = self.offered().clone();
+        let mut offered =
+            batches.into_iter().map(|batch| directory.open_file(&temporary_name(checksum, batch)));
+        // By now it may have got its name.
+        offered.find(|opened| !is_missing(opened)).unwrap_or_else(open)
+    }
+
+    fn offered(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.offered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the file of a blob, whether or not it exists.
@@ -170,7 +186,17 @@ fn blob_name(checksum: &Checksum) -> String {
     name
 }
 
+/// Name of a blob's file in a batch before it has its own, relative to the store.
+fn temporary_name(checksum: &Checksum, batch: u64) -> String {
+    let checksum = checksum.to_string();
+    let (shard, rest) = checksum.split_at(2);
+    format!("{shard}/{TEMPORARY}{batch:016x}-{rest}")
+}
+
 const SUFFIX: &str = ".blob.gz";
+
+/// Start of the names of files that are not complete yet.
+const TEMPORARY: &str = ".tmp-";
 
 #[cfg(test)]
 mod tests {

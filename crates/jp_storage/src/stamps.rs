@@ -37,6 +37,8 @@ pub struct KnownContent {
     pub blob: BlobRef,
     /// Its MIME type.
     pub mime_type: Option<String>,
+    /// Length of the blob's file in a store, if it was written to one.
+    pub file_length: Option<u64>,
 }
 
 /// The cache of one workspace.
@@ -119,8 +121,13 @@ fn write_line(text: &mut String, state: &FileState, content: &KnownContent) {
     };
     let mime_type = content.mime_type.as_deref().unwrap_or("-");
     let checksum = content.blob.checksum;
-    writeln!(text, "{device} {inode} {name} {size} {modified} {changed} {checksum} {encoding} {mime_type}")
-        .expect("writing to a string does not fail");
+    // No file is empty.
+    let file_length = content.file_length.unwrap_or_default();
+    writeln!(
+        text,
+        "{device} {inode} {name} {size} {modified} {changed} {checksum} {encoding} {mime_type} {file_length}"
+    )
+    .expect("writing to a string does not fail");
 }
 
 fn parse_line(line: &str) -> Option<(FileState, KnownContent)> {
@@ -141,7 +148,9 @@ fn parse_line(line: &str) -> Option<(FileState, KnownContent)> {
         _ => return None,
     };
     let mime_type = next().filter(|mime_type| *mime_type != "-").map(str::to_owned);
-    Some((state, KnownContent { blob: BlobRef { checksum, size: state.size, encoding }, mime_type }))
+    let file_length = next().and_then(|length| length.parse().ok()).filter(|length| *length > 0);
+    let blob = BlobRef { checksum, size: state.size, encoding };
+    Some((state, KnownContent { blob, mime_type, file_length }))
 }
 
 #[cfg(test)]
@@ -154,7 +163,7 @@ mod tests {
         let path = directory.path().join("cache/checksums");
         let state = FileState { device: 1, inode: 2, name: 9, size: 3, modified: -4, changed: 5 };
         let blob = BlobRef { checksum: jp_resource::Checksum::of(b"abc"), size: 3, encoding: Encoding::Utf8 };
-        let content = KnownContent { blob, mime_type: Some("text/plain".to_owned()) };
+        let content = KnownContent { blob, mime_type: Some("text/plain".to_owned()), file_length: Some(23) };
         let stamps = Stamps::open(path.clone());
         stamps.remember(state, content.clone());
         stamps.save().unwrap();

@@ -58,7 +58,7 @@ pub enum WriteError {
     Json(#[from] serde_json::Error),
 }
 
-/// What is written and not durable yet; without [`finish`](Self::finish) it may be lost.
+/// What is written and not durable yet; without [`finish`](Self::finish) it may be lost, and a new conversation is.
 #[derive(Debug)]
 #[must_use]
 pub struct Pending {
@@ -75,8 +75,8 @@ pub(crate) enum Work {
     Sync(append::Appended),
     /// Replacing the metadata.
     Metadata(Vec<u8>),
-    /// Giving a new conversation its name, once its files are on disk.
-    Publish { staged: tempfile::TempDir, is_synced: bool },
+    /// Giving a new conversation its name, once its content and its files are on disk.
+    Publish { staged: tempfile::TempDir, batch: Batch, is_one_file_system: bool },
 }
 
 impl Pending {
@@ -90,7 +90,10 @@ impl Pending {
             Work::None => Ok(()),
             Work::Sync(appended) => appended.sync(),
             Work::Metadata(json) => files::replace_soon(&self.directory.join(METADATA), &json),
-            Work::Publish { staged, is_synced } => publish(staged, is_synced, &self.directory),
+            Work::Publish { staged, batch, is_one_file_system } => {
+                let is_synced = batch.commit()?.written > 0 && is_one_file_system;
+                publish(staged, is_synced, &self.directory)
+            }
         };
         done.map_err(|source| WriteError::Io { path: self.directory, source })
     }
@@ -174,7 +177,8 @@ impl Writer {
         event.to_json()
     }
 
-    /// Writes a new conversation under a temporary name; [`Pending::finish`] gives it its own.
+    /// Writes a new conversation under a temporary name; [`Pending::finish`] gives it its own, after its content. Until
+    /// then the content is found through the store that the batch is of, and its clones.
     ///
     /// Syncing the content's file system syncs the conversation with it, where they share one.
     pub(crate) fn create(&self, lines: &[String], batch: Batch) -> Result<Work, WriteError> {
@@ -185,9 +189,9 @@ impl Writer {
         files::make_ordinary(staged.path()).map_err(error)?;
         fs::write(staged.path().join(EVENTS), append::whole_file(lines)).map_err(error)?;
         fs::write(staged.path().join(METADATA), self.metadata.to_json()).map_err(error)?;
-        let is_synced =
-            batch.commit()?.written > 0 && files::share_file_system(parent, self.blobs.directory());
-        Ok(Work::Publish { staged, is_synced })
+        let is_one_file_system = files::share_file_system(parent, self.blobs.directory());
+        batch.offer();
+        Ok(Work::Publish { staged, batch, is_one_file_system })
     }
 
     /// Rewrites a conversation of an older format, with the new events, in one step.

@@ -192,6 +192,30 @@ fn failed_append_leaves_the_file_as_it_was() {
     assert_eq!(fs::read(located.directory.join("events.json")).unwrap(), before);
 }
 
+#[test]
+fn new_conversation_has_its_content_at_once_and_its_place_only_with_that() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    for is_lost in [false, true] {
+        let mut writer = store.start(None, now(), &[]).unwrap();
+        let content = format!("content of {is_lost}");
+        let request = request_with(&fixture.root, &content);
+        let (events, pending) = writer.write(vec![request], store.batch()).unwrap();
+        let blob = events[0].blobs()[0];
+        assert_eq!(store.blobs().read(&blob).unwrap(), content.as_bytes());
+        assert_eq!(store.find(writer.id()).unwrap(), None, "it is not durable");
+        if is_lost {
+            fs::remove_dir_all(store.blobs().path(&blob.checksum).parent().unwrap()).unwrap();
+            let error = pending.finish().unwrap_err();
+            assert!(error.to_string().contains("blobs"), "{error}");
+        } else {
+            pending.finish().unwrap();
+            assert_eq!(store.blobs().read(&blob).unwrap(), content.as_bytes());
+        }
+        assert_eq!(store.find(writer.id()).unwrap().is_some(), !is_lost);
+    }
+}
+
 fn older() -> Option<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/jp-conversations");
     if directory.is_dir() {

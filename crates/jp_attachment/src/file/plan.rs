@@ -139,6 +139,8 @@ impl Planner<'_> {
         let secrets = secrets.into_iter().filter(|name| self.secrets.insert(name.clone()));
         self.notices.extend(secrets.map(|name| Notice::SecretFile { name }));
         let mut given = Vec::with_capacity(files.len());
+        self.files.reserve(files.len());
+        self.indexes.reserve(files.len());
         for file in files {
             let added = self.add(index, declared, file, Some(base));
             match self.context.unavailable.tolerate(added)? {

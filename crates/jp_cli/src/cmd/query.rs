@@ -53,7 +53,7 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let model = choose_model(&query, context, &config)?;
     let persists = !query.explain && !context.global.no_persist;
     let scratch = if persists { None } else { Some(Scratch::new()?) };
-    let store = target.store(context);
+    let store = target.store().clone();
     let mut prepared =
         prepare::prepare(&query, context, &target, &config, message, &tools, scratch.as_ref())?;
     let files = Arc::new(std::mem::take(&mut prepared.files));
@@ -150,14 +150,18 @@ struct Recording {
 /// The conversation that a query goes to.
 enum Target {
     /// A new one.
-    New { is_local: bool, title: Option<String> },
+    New { store: jp_storage::Store, is_local: bool, title: Option<String> },
     /// One that is there; locked unless nothing is stored.
     Existing { found: Found, conversation: Box<Conversation>, lock: Option<jp_storage::lock::Lock> },
 }
 
 impl Target {
     fn open(query: &Query, context: &Context<'_>) -> Result<Self, Failure> {
-        let new = || Self::New { is_local: query.local, title: query.title.clone() };
+        let new = || Self::New {
+            store: context.store(query.local),
+            is_local: query.local,
+            title: query.title.clone(),
+        };
         let found = match (query.new, &query.id) {
             (true, _) => return Ok(new()),
             (false, Some(id)) => context.selected(Some(id))?,
@@ -195,10 +199,10 @@ impl Target {
         }
     }
 
-    fn store(&self, context: &Context<'_>) -> jp_storage::Store {
+    fn store(&self) -> &jp_storage::Store {
         match self {
-            Self::New { is_local, .. } => context.store(*is_local),
-            Self::Existing { found, .. } => found.store.clone(),
+            Self::New { store, .. } => store,
+            Self::Existing { found, .. } => &found.store,
         }
     }
 }
@@ -209,9 +213,9 @@ fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(
     let events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
     let mut pending = Vec::new();
     let (mut stream, mut writer) = match target {
-        Target::New { is_local, title } => {
+        Target::New { store, is_local, title } => {
             let title = title.or_else(|| events.iter().find_map(message::title));
-            (Stream::default(), context.start(is_local, title.as_deref(), now)?)
+            (Stream::default(), store.start(title.as_deref(), now, &[context.store(!is_local)])?)
         }
         Target::Existing { found, conversation, lock } => {
             let lock = lock.ok_or_else(|| Failure::new("the conversation is not locked"))?;
@@ -225,10 +229,34 @@ fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(
         events.into_iter().for_each(|event| stream.push(event));
         pending.push(unsynced);
     }
-    if let Err(error) = context.sessions().set_current(writer.id()) {
-        context.output.warn(&format!("the current conversation was not remembered: {error}"));
-    }
     Ok((stream, Recording { writer, pending }))
+}
+
+impl Recording {
+    /// Does some work while the disk takes what was written; nothing is sent before both are done. Once it is stored,
+    /// the conversation is the current one.
+    fn beside<T>(
+        &mut self,
+        context: &Context<'_>,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let pending = std::mem::take(&mut self.pending);
+        let done = std::thread::scope(|scope| {
+            let start = |pending: Pending| scope.spawn(|| pending.finish());
+            let finishing: Vec<_> = pending.into_iter().map(start).collect();
+            let done = work();
+            for thread in finishing {
+                thread
+                    .join()
+                    .map_err(|_| Failure::new("failed to store the message: its thread panicked"))??;
+            }
+            Ok::<_, Failure>(done)
+        })?;
+        if let Err(error) = context.sessions().set_current(self.writer.id()) {
+            context.output.warn(&format!("the current conversation was not remembered: {error}"));
+        }
+        done
+    }
 }
 
 fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {

@@ -8,7 +8,7 @@ use std::{
 
 use jp_resource::Checksum;
 
-use super::{BlobError, Blobs, SUFFIX, write::TEMPORARY};
+use super::{BlobError, Blobs, SUFFIX, TEMPORARY};
 
 /// A blob's file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use super::{BlobError, Blobs, read::read_copy};
 
 /// Blobs in the order asked for, read ahead by two threads.
 ///
-/// Holds about 4 MB, and one blob however large. Dropping it stops the threads after the few blobs
-/// that each is at. Made by [`Blobs::read_ahead`].
+/// Holds about 4 MB, and one blob however large. Dropping it stops the threads after the run of
+/// small blobs that each is at. Made by [`Blobs::read_ahead`].
 #[derive(Debug)]
 pub struct ReadAhead {
     shared: Arc<Shared>,
@@ -81,8 +81,8 @@ const WORKERS: usize = 2;
 /// Nobody reads ahead while this many bytes wait to be taken.
 const FULL: u64 = 4 << 20;
 /// A worker takes small blobs in runs, as handing over each costs more than reading it.
-const RUN_BLOBS: usize = 16;
-const RUN_BYTES: u64 = 64 << 10;
+const RUN_BLOBS: usize = 64;
+const RUN_BYTES: u64 = 256 << 10;
 
 #[derive(Debug)]
 struct Shared {

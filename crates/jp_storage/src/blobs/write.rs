@@ -1,21 +1,22 @@
 use std::{
     collections::HashMap,
-    fs::{File, Metadata},
+    fs::{self, File, Metadata},
     hash::{BuildHasher, RandomState},
     io::{self, Write},
+    path::Path,
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, SystemTime},
 };
 
 use jp_resource::{BlobRef, Checksum, Encoding, ResourceContent};
 
-use super::{BlobError, Blobs, blob_name, directory::Directory, gzip};
+use super::{BlobError, Blobs, blob_name, directory::Directory, gzip, temporary_name};
 
 /// Content on its way into a store.
 ///
 /// [`put`](Self::put) writes under temporary names and may be called from several threads;
 /// [`commit`](Self::commit) makes all of it durable and gives it its names. Dropped without a
-/// commit, it removes what it wrote. Memory: about 50 bytes a blob, and a file's compressed bytes
+/// commit, it removes what it wrote. Memory: about 100 bytes a blob, and a file's compressed bytes
 /// while it is written.
 #[derive(Debug)]
 pub struct Batch {
@@ -40,16 +41,17 @@ pub struct CommitReport {
 /// What a batch has seen of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Entry {
-    /// Being written, in the store already, or committed.
-    Settled,
-    /// Complete under the temporary name with this number.
-    Staged(u32),
+    /// Being written.
+    Begun,
+    /// Complete under its temporary name, in a file of this length.
+    Staged { length: u64 },
+    /// In the store already, or committed.
+    Settled { length: u64 },
 }
 
 #[derive(Debug, Default)]
 struct State {
     entries: HashMap<Checksum, Entry>,
-    next_number: u32,
     failed: bool,
     /// Whether a reused blob got its name so recently that the name may not be on disk.
     recent: bool,
@@ -82,6 +84,11 @@ impl Batch {
         Ok(blob)
     }
 
+    /// Returns the length of a blob's file, once the batch has it.
+    pub fn file_length(&self, blob: &BlobRef) -> Option<u64> {
+        self.state().entries.get(&blob.checksum).and_then(|entry| entry.length())
+    }
+
     /// Adds resource content, and names it.
     pub fn put_content(&self, content: &ResourceContent) -> Result<BlobRef, BlobError> {
         self.put(content.as_bytes(), content.encoding())
@@ -90,24 +97,31 @@ impl Batch {
     /// Returns whether the batch or the store has `blob`, and keeps it from garbage collection.
     ///
     /// For content that is known unread. Where the answer is no, the caller has to
-    /// [`put`](Self::put) it.
-    pub fn reuse(&self, blob: &BlobRef) -> Result<bool, BlobError> {
+    /// [`put`](Self::put) it. A fresh file of the length that it was written with is not opened.
+    pub fn reuse(&self, blob: &BlobRef, file_length: Option<u64>) -> Result<bool, BlobError> {
         if self.state().entries.contains_key(&blob.checksum) {
             return Ok(true);
         }
-        let kept = self.keep(blob)?;
-        if kept && self.begin(blob) {
-            self.state().report.reused += 1;
+        let Some(kept) = self.keep(blob, file_length)? else { return Ok(false) };
+        let mut state = self.state();
+        if !state.entries.contains_key(&blob.checksum) {
+            state.reuse(blob, kept);
         }
-        Ok(kept)
+        Ok(true)
     }
 
     /// Reads and verifies content that the batch was given or that its store has, before it is committed.
     pub fn read_content(&self, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
         let entry = self.state().entries.get(&blob.checksum).copied();
-        let Some(Entry::Staged(number)) = entry else { return self.blobs.read_content(blob) };
-        let file = self.directory()?.open_file(&self.temporary_name(&blob.checksum, number));
+        let Some(Entry::Staged { .. }) = entry else { return self.blobs.read_content(blob) };
+        let file = self.directory()?.open_file(&temporary_name(&blob.checksum, self.id));
         Ok(ResourceContent::from_blob(blob, self.blobs.read_opened(file, blob)?)?)
+    }
+
+    /// Lets the value that the batch was made of, and clones of that, read what the batch has, until it is dropped or
+    /// committed.
+    pub(crate) fn offer(&self) {
+        self.blobs.offered().push(self.id);
     }
 
     /// Makes everything durable and gives it its names, for an event to name it.
@@ -136,43 +150,42 @@ impl Batch {
         let mut state = self.state();
         let new = !state.entries.contains_key(&blob.checksum);
         if new {
-            state.entries.insert(blob.checksum, Entry::Settled);
+            state.entries.insert(blob.checksum, Entry::Begun);
         }
         new
     }
 
     fn store(&self, blob: &BlobRef, content: &[u8]) -> Result<(), BlobError> {
-        if self.keep(blob)? {
-            self.state().report.reused += 1;
+        if let Some(kept) = self.keep(blob, None)? {
+            self.state().reuse(blob, kept);
             return Ok(());
         }
-        let (number, length) = gzip::with_compressed(content, |file| {
-            self.write(&blob.checksum, file).map(|number| (number, file.len()))
+        let length = gzip::with_compressed(content, |file| {
+            self.write(&blob.checksum, file).map(|()| file.len() as u64)
         })?;
-        self.state().stage(blob, number, length);
+        self.state().stage(blob, length);
         Ok(())
     }
 
-    /// Returns whether the store has `blob` whole, and brings its modification time up to date.
+    /// Returns what is known of `blob`'s file if the store has it whole, and brings its modification time up to date.
     ///
     /// A file that this user may not touch counts as absent: writing it again makes it ours.
-    fn keep(&self, blob: &BlobRef) -> Result<bool, BlobError> {
+    fn keep(&self, blob: &BlobRef, length: Option<u64>) -> Result<Option<Metadata>, BlobError> {
+        let path = || self.blobs.path(&blob.checksum);
+        if let Some(kept) = length.and_then(|length| unopened(&path(), length)) {
+            return Ok(Some(kept));
+        }
         match self.directory()?.open_file(&blob_name(&blob.checksum)) {
-            Ok(file) => {
-                let kept = keep_file(&file, blob.size).unwrap_or(Kept::No);
-                self.state().recent |= kept == Kept::Recent;
-                Ok(kept != Kept::No)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(BlobError::io("open", self.blobs.path(&blob.checksum))(error)),
+            Ok(file) => Ok(keep_file(&file, blob.size).ok().flatten()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(BlobError::io("open", path())(error)),
         }
     }
 
-    /// Writes a blob's file under a temporary name, and returns the name's number.
-    fn write(&self, checksum: &Checksum, bytes: &[u8]) -> Result<u32, BlobError> {
+    /// Writes a blob's file under its temporary name.
+    fn write(&self, checksum: &Checksum, bytes: &[u8]) -> Result<(), BlobError> {
         let directory = self.directory()?;
-        let number = self.state().number();
-        let name = self.temporary_name(checksum, number);
+        let name = temporary_name(checksum, self.id);
         let failed = |action| BlobError::io(action, self.blobs.directory().join(&name));
         let mut file = directory.create(&name).map_err(failed("create"))?;
         if let Err(error) = write_file(&mut file, bytes) {
@@ -180,17 +193,17 @@ impl Batch {
             _ = directory.remove(&name);
             return Err(failed("write")(error));
         }
-        Ok(number)
+        Ok(())
     }
 
     fn rename_all(&self, state: &mut State) -> Result<(), BlobError> {
         let directory = self.directory()?;
         for (checksum, entry) in &mut state.entries {
-            if let Entry::Staged(number) = *entry {
+            if let Entry::Staged { length } = *entry {
                 directory
-                    .rename(&self.temporary_name(checksum, number), &blob_name(checksum))
+                    .rename(&temporary_name(checksum, self.id), &blob_name(checksum))
                     .map_err(BlobError::io("create", self.blobs.path(checksum)))?;
-                *entry = Entry::Settled;
+                *entry = Entry::Settled { length };
             }
         }
         Ok(())
@@ -238,12 +251,6 @@ impl Batch {
         Ok(self.directory.get().expect("it was set above"))
     }
 
-    fn temporary_name(&self, checksum: &Checksum, number: u32) -> String {
-        let mut name = blob_name(checksum);
-        name.truncate("ab/".len());
-        name + TEMPORARY + &format!("{:016x}-{number:x}", self.id)
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -251,30 +258,38 @@ impl Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
+        self.blobs.offered().retain(|batch| *batch != self.id);
         let Some(directory) = self.directory.get() else { return };
         for (checksum, entry) in &self.state().entries {
-            if let Entry::Staged(number) = *entry {
-                _ = directory.remove(&self.temporary_name(checksum, number));
+            if let Entry::Staged { .. } = entry {
+                _ = directory.remove(&temporary_name(checksum, self.id));
             }
         }
     }
 }
 
 impl State {
-    fn stage(&mut self, blob: &BlobRef, number: u32, length: usize) {
-        self.entries.insert(blob.checksum, Entry::Staged(number));
+    fn stage(&mut self, blob: &BlobRef, length: u64) {
+        self.entries.insert(blob.checksum, Entry::Staged { length });
         self.report.written += 1;
-        self.report.bytes += length as u64;
+        self.report.bytes += length;
     }
 
-    fn number(&mut self) -> u32 {
-        self.next_number += 1;
-        self.next_number
+    fn reuse(&mut self, blob: &BlobRef, kept: Metadata) {
+        self.entries.insert(blob.checksum, Entry::Settled { length: kept.len() });
+        self.recent |= is_recent(&kept);
+        self.report.reused += 1;
     }
 }
 
-/// Start of the names of files that are not complete yet.
-pub(super) const TEMPORARY: &str = ".tmp-";
+impl Entry {
+    fn length(self) -> Option<u64> {
+        match self {
+            Self::Begun => None,
+            Self::Staged { length } | Self::Settled { length } => Some(length),
+        }
+    }
+}
 
 /// Younger modification times are left alone: garbage collection spares files for an hour.
 const FRESH: Duration = Duration::from_secs(10 * 60);
@@ -282,31 +297,34 @@ const FRESH: Duration = Duration::from_secs(10 * 60);
 /// A writer needs less time from naming a blob to having the name on disk.
 const NAMING: Duration = Duration::from_secs(60);
 
-/// Whether a file can be reused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kept {
-    /// It does not look whole.
-    No,
-    /// It got its name a while ago.
-    Old,
-    /// It got its name just now.
-    Recent,
+/// Returns what is known of a file of this length, which it was written with, that need not be freshened. One that is
+/// damaged and has its length passes for whole, but no longer than it is [`FRESH`].
+fn unopened(path: &Path, length: u64) -> Option<Metadata> {
+    let metadata = fs::metadata(path).ok()?;
+    let is_fresh = metadata.modified().is_ok_and(|modified| is_within(modified, FRESH));
+    (metadata.len() == length && is_fresh).then_some(metadata)
 }
 
-/// Brings a file's modification time up to date if it looks whole.
+/// Brings a file's modification time up to date if it looks whole, and returns what is known of it.
 ///
-/// What a crash leaves of a file is cut short or zero at the end, so the size stated there is enough.
-fn keep_file(file: &File, size: u64) -> io::Result<Kept> {
+/// What a crash leaves of a file, of git's if not of ours, is cut short or zero at the end: the size stated there is
+/// enough.
+fn keep_file(file: &File, size: u64) -> io::Result<Option<Metadata>> {
     let metadata = file.metadata()?;
     let length = metadata.len();
     let whole = gzip::is_plausible(length, size) && read_stated_size(file, length)? == size as u32;
     if !whole {
-        return Ok(Kept::No);
+        return Ok(None);
     }
     if !is_within(metadata.modified()?, FRESH) {
         file.set_modified(SystemTime::now())?;
     }
-    Ok(if is_within(named(&metadata)?, NAMING) { Kept::Recent } else { Kept::Old })
+    Ok(Some(metadata))
+}
+
+/// Returns whether a file got its name so recently that the name may not be on disk.
+fn is_recent(metadata: &Metadata) -> bool {
+    named(metadata).is_ok_and(|named| is_within(named, NAMING))
 }
 
 fn is_within(time: SystemTime, age: Duration) -> bool {
@@ -353,7 +371,7 @@ fn write_file(file: &mut File, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::PathBuf, thread};
+    use std::{path::PathBuf, thread};
 
     use super::*;
 
@@ -409,6 +427,46 @@ mod tests {
         assert!(matches!(batch.read_content(&longer), Err(BlobError::Corrupt { .. })));
         batch.commit().unwrap();
         assert_eq!(store.blobs.read(&staged).unwrap(), b"staged");
+    }
+
+    #[test]
+    fn offered_content_is_found_until_its_batch_is_gone_and_committed_content_for_good() {
+        let store = Store::new();
+        for is_committed in [false, true] {
+            let batch = store.blobs.batch();
+            let blob = batch.put(b"content", Encoding::Utf8).unwrap();
+            assert!(matches!(store.blobs.read(&blob), Err(BlobError::Missing { .. })));
+            batch.offer();
+            assert_eq!(store.blobs.clone().read(&blob).unwrap(), b"content");
+            if is_committed {
+                batch.commit().unwrap();
+                assert_eq!(store.blobs.read(&blob).unwrap(), b"content");
+            } else {
+                drop(batch);
+                assert!(matches!(store.blobs.read(&blob), Err(BlobError::Missing { .. })));
+            }
+            assert!(store.blobs.offered().is_empty());
+        }
+        let untouched = store.blobs.batch();
+        untouched.offer();
+        drop(untouched);
+        assert!(store.blobs.offered().is_empty());
+    }
+
+    #[test]
+    fn offered_content_is_found_while_it_gets_its_name() {
+        let store = Store::new();
+        let batch = store.blobs.batch();
+        let put = |number: usize| batch.put(format!("content {number}").as_bytes(), Encoding::Utf8).unwrap();
+        let blobs: Vec<_> = (0..500).map(put).collect();
+        batch.offer();
+        thread::scope(|scope| {
+            let committing = scope.spawn(|| batch.commit().unwrap());
+            while !committing.is_finished() {
+                blobs.iter().for_each(|blob| drop(store.blobs.read(blob).unwrap()));
+            }
+        });
+        blobs.iter().for_each(|blob| drop(store.blobs.read(blob).unwrap()));
     }
 
     #[test]
@@ -489,9 +547,10 @@ mod tests {
         let path = store.blobs.path(&blob.checksum);
         set_age(&path, HOUR);
         let batch = store.blobs.batch();
-        assert!(batch.reuse(&blob).unwrap());
-        assert!(batch.reuse(&blob).unwrap());
-        assert!(!batch.reuse(&BlobRef::of(b"other", Encoding::Utf8)).unwrap());
+        assert!(batch.reuse(&blob, batch.file_length(&blob)).unwrap());
+        assert_eq!(batch.file_length(&blob), Some(fs::metadata(&path).unwrap().len()));
+        assert!(batch.reuse(&blob, batch.file_length(&blob)).unwrap());
+        assert!(!batch.reuse(&BlobRef::of(b"other", Encoding::Utf8), None).unwrap());
         assert!(age(&path) < FRESH);
         assert_eq!(batch.commit().unwrap(), CommitReport { reused: 1, ..CommitReport::default() });
     }
@@ -505,9 +564,12 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         let mut zeroed = whole.clone();
         zeroed[20..].fill(0);
-        for torn in [&b""[..], &whole[..5], &whole[..whole.len() - 1], &zeroed] {
+        let length = Some(whole.len() as u64);
+        let torn =
+            [(&b""[..], length), (&whole[..5], length), (&whole[..whole.len() - 1], length), (&zeroed, None)];
+        for (torn, length) in torn {
             fs::write(&path, torn).unwrap();
-            assert!(!store.blobs.batch().reuse(&blob).unwrap());
+            assert!(!store.blobs.batch().reuse(&blob, length).unwrap());
             assert_eq!(store.add(content.as_bytes()).1.written, 1);
             assert_eq!(fs::read(&path).unwrap(), whole);
         }

@@ -5,8 +5,8 @@ use std::{borrow::Cow, collections::HashSet, error::Error, io::Write as _, sync:
 use jp_conversation::{Event, EventKind, view};
 use jp_llm::{Body, Client, Format, Note, Request, Tool, anthropic, models::Facts};
 use jp_resource::Checksum;
-use jp_storage::{Pending, Writer};
-use jp_turn::{Decision, Delta, Host, Outcome, PermissionRequest, Schema, Turn, TurnEvent};
+use jp_storage::Writer;
+use jp_turn::{Decision, Delta, Host, Outcome, PermissionRequest, Schema, Toolbox, Turn, TurnEvent};
 use serde_json::Value;
 use tokio::sync::oneshot;
 
@@ -28,17 +28,18 @@ pub(super) fn run(
     model: &Model,
     mut recording: Option<&mut Recording>,
 ) -> Result<Code, Failure> {
-    let runtime = runtime()?;
-    let schema = super::newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
-    let schema = schema.map(schema::of_message).transpose()?;
-    let toolbox = Arc::new(tools::toolbox(&asked)?);
-    let tools = toolbox.offered();
     let interrupt = asked.context.interrupt();
-    let first = first_request(&asked, model, &tools, &runtime, recording.as_deref_mut());
-    let (facts, first) = first.map_err(|failure| match failure.code {
-        Code::Interrupted => kept_message(failure, recording.is_some()),
-        _ => failure,
-    })?;
+    let ready = || ready(&asked, model);
+    let ready = match recording.as_deref_mut() {
+        Some(recording) => recording.beside(asked.context, ready),
+        None => ready(),
+    };
+    let ready = ready.and_then(|ready| interrupt.check().map(|()| ready));
+    let Ready { runtime, schema, toolbox, tools, facts, first } =
+        ready.map_err(|failure| match failure.code {
+            Code::Interrupted => kept_message(failure, recording.is_some()),
+            _ => failure,
+        })?;
 
     let writer = recording.map(|recording| &mut recording.writer);
     let id = writer.as_ref().map(|writer| writer.id().to_string());
@@ -61,9 +62,12 @@ pub(super) fn run(
     if let Some(failure) = keeper.failure.take() {
         return Err(failure);
     }
-    let Keeper { asked, kept, saved, .. } = &keeper;
-    let ended = Ended { asked, model, id: id.as_deref(), kept, saved_tokens: *saved };
-    finish(&ended, schema.as_ref(), outcome)
+    let Keeper { asked, kept, saved, .. } = keeper;
+    let ended = Ended { asked: &asked, model, id: id.as_deref(), kept: &kept, saved_tokens: saved };
+    let finished = finish(&ended, schema.as_ref(), outcome);
+    // The process is about to end, and its memory goes back at once, not piece by piece.
+    std::mem::forget((asked.stream, asked.files));
+    finished
 }
 
 /// A request as it is sent.
@@ -75,18 +79,25 @@ pub(super) struct Written {
     is_shortened: bool,
 }
 
-/// Prepares the first request of the turn while the disk takes what was written.
-fn first_request(
-    asked: &Asked<'_>,
-    model: &Model,
-    tools: &[Tool],
-    runtime: &tokio::runtime::Runtime,
-    recording: Option<&mut Recording>,
-) -> Result<(Facts, Written), Failure> {
-    let pending = recording.map(|recording| std::mem::take(&mut recording.pending));
-    let prepared = beside(pending.unwrap_or_default(), || prepare(asked, model, tools, runtime))?;
-    asked.context.interrupt().check()?;
-    Ok(prepared)
+/// What a turn needs.
+struct Ready {
+    runtime: tokio::runtime::Runtime,
+    schema: Option<Schema>,
+    toolbox: Arc<Toolbox>,
+    tools: Vec<Tool>,
+    facts: Facts,
+    first: Written,
+}
+
+/// Prepares a turn and its first request.
+fn ready(asked: &Asked<'_>, model: &Model) -> Result<Ready, Failure> {
+    let runtime = runtime()?;
+    let schema = super::newest_request(&asked.stream).and_then(|(_, request)| request.schema.as_ref());
+    let schema = schema.map(schema::of_message).transpose()?;
+    let toolbox = Arc::new(tools::toolbox(asked)?);
+    let tools = toolbox.offered();
+    let (facts, first) = prepare(asked, model, &tools, &runtime)?;
+    Ok(Ready { runtime, schema, toolbox, tools, facts, first })
 }
 
 /// Finds out what the model takes and writes the request.
@@ -107,19 +118,6 @@ pub(super) fn prepare(
         warn_of_length(asked.context, budget::tokens(&asked.rows(thread)), limit);
     }
     Ok((facts, encode(asked, thread, tools, Some(model), facts)?))
-}
-
-/// Does some work while the disk takes what was written; nothing is sent before both are done.
-fn beside<T>(pending: Vec<Pending>, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
-    std::thread::scope(|scope| {
-        let start = |pending: Pending| scope.spawn(|| pending.finish());
-        let finishing: Vec<_> = pending.into_iter().map(start).collect();
-        let done = work();
-        for thread in finishing {
-            thread.join().map_err(|_| Failure::new("failed to store the message: its thread panicked"))??;
-        }
-        done
-    })
 }
 
 /// Makes what runs asynchronous work: one thread, for what waits on a network.

@@ -38,8 +38,13 @@ impl<'a> Keeper<'a> {
 impl ContentStore for Keeper<'_> {
     fn known(&self, file: &FileStamp) -> Option<Known> {
         let known = self.stamps.find(&state(file)?)?;
-        let is_kept = self.batch.reuse(&known.blob).unwrap_or(false);
+        let is_kept = self.batch.reuse(&known.blob, known.file_length).unwrap_or(false);
         is_kept.then_some(())?;
+        if known.file_length.is_none()
+            && let file_length @ Some(_) = self.batch.file_length(&known.blob)
+        {
+            self.stamps.remember(state(file)?, KnownContent { file_length, ..known.clone() });
+        }
         self.note(&known.blob, file);
         Some(Known { blob: known.blob, mime_type: known.mime_type? })
     }
@@ -55,7 +60,8 @@ impl ContentStore for Keeper<'_> {
             self.note(&blob, file);
         }
         if let Some(state) = file.and_then(state) {
-            self.stamps.remember(state, KnownContent { blob, mime_type: Some(mime_type.to_owned()) });
+            let (mime_type, file_length) = (Some(mime_type.to_owned()), self.batch.file_length(&blob));
+            self.stamps.remember(state, KnownContent { blob, mime_type, file_length });
         }
         Ok(blob)
     }

@@ -55,8 +55,7 @@ pub(super) fn prepare(
     tools: &Tools,
     scratch: Option<&Scratch>,
 ) -> Result<Prepared, Failure> {
-    let store = target.store(context);
-    let batch = scratch.map_or_else(|| store.batch(), |scratch| scratch.blobs().batch());
+    let batch = scratch.map_or_else(|| target.store().batch(), |scratch| scratch.blobs().batch());
     let now = context.now();
     let Some(message) = message else {
         repeat(query, target)?;

@@ -421,7 +421,10 @@ impl ContentStore for Sums<'_> {
     ) -> Result<BlobRef, Box<dyn std::error::Error + Send + Sync>> {
         let blob = content.blob_ref();
         if let Some(state) = file.and_then(state) {
-            self.stamps.remember(state, KnownContent { blob, mime_type: Some(mime_type.to_owned()) });
+            self.stamps.remember(
+                state,
+                KnownContent { blob, mime_type: Some(mime_type.to_owned()), file_length: None },
+            );
         }
         Ok(blob)
     }
