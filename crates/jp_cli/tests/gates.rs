@@ -75,7 +75,7 @@ fn attaching_again_opens_each_file_once_and_no_blob() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     for index in 0..40 {
-        sandbox.write(&format!("src/{index}.txt"), format!("a text of its own, {index}"));
+        sandbox.write(&format!("src/{index}.txt"), format!("a text of its own, {index}\n").repeat(500));
     }
     // A file may change within the tick of its time: what was written this instant is not remembered.
     std::thread::sleep(std::time::Duration::from_millis(200));
@@ -84,6 +84,9 @@ fn attaching_again_opens_each_file_once_and_no_blob() {
     let opened =
         |name: &str| calls.iter().filter(|call| call.starts_with("open") && call.contains(name)).count();
     assert_eq!((opened(".txt"), opened(".blob.gz")), (40, 0));
+    let request = &server.received()[1].body;
+    assert!(request.len() > 400_000 && request == &server.received()[0].body, "the same is sent");
+    assert_eq!(opened("O_TMPFILE"), 0, "the request is not written to a file first");
 }
 
 #[test]

@@ -1,34 +1,56 @@
 use std::{
     fmt,
     io::{self, BufWriter, Read, Seek, SeekFrom, Write},
+    iter, mem,
     sync::{Arc, Mutex, PoisonError},
+    thread,
 };
 
-use futures_util::stream;
+use futures_util::{TryStreamExt as _, stream};
 use tempfile::SpooledTempFile;
+use tokio::sync::mpsc;
 
-use crate::Error;
+use crate::{Error, Later, Texts, json::GAP, later::Gap};
 
 /// A request's body, written once and sent as often as needed.
 ///
-/// Up to 256 KB are in memory; a larger one is in a temporary file that has no name.
+/// Up to 256 KB are in memory; a larger one is in a temporary file that has no name. The texts that
+/// it has room for are read each time, by a thread that is a few chunks ahead.
 #[derive(Clone)]
 pub struct Body {
     file: Arc<Mutex<SpooledTempFile>>,
+    /// Bytes of the file.
+    written: u64,
+    gaps: Arc<[Gap]>,
+    texts: Option<Arc<dyn Texts>>,
     len: u64,
 }
 
+/// Why a body could not be read for a connection.
+pub(crate) type Failure = Arc<Mutex<Option<Error>>>;
+
 const IN_MEMORY: usize = 256 << 10;
 const CHUNK: usize = 128 << 10;
+/// How many chunks of a body with gaps wait for the connection.
+const AHEAD: usize = 4;
 
 impl Body {
     /// Makes a body of what `write` writes, and returns it with what `write` returns.
     pub fn new<T>(write: impl FnOnce(&mut dyn Write) -> Result<T, Error>) -> Result<(Self, T), Error> {
         let mut out = BufWriter::with_capacity(CHUNK, SpooledTempFile::new(IN_MEMORY));
-        let written = write(&mut out)?;
+        let result = write(&mut out)?;
         let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        let len = file.stream_position()?;
-        Ok((Self { file: Arc::new(Mutex::new(file)), len }, written))
+        let written = file.stream_position()?;
+        let file = Arc::new(Mutex::new(file));
+        Ok((Self { file, written, gaps: Arc::default(), texts: None, len: written }, result))
+    }
+
+    /// Says what goes where room was left while the body was written, and where it is to be read.
+    #[must_use]
+    pub fn with_later(self, later: Later, texts: Arc<dyn Texts>) -> Self {
+        let gaps: Arc<[Gap]> = later.gaps.into();
+        let room: u64 = gaps.iter().map(|gap| gap.length).sum();
+        Self { len: self.written - gaps.len() as u64 + room, gaps, texts: Some(texts), ..self }
     }
 
     /// Returns how many bytes it has.
@@ -43,15 +65,71 @@ impl Body {
         self.len == 0
     }
 
-    /// Reads the body back, from the start.
-    ///
-    /// Blocks, but on a file that was just written: its pages are in the cache.
-    pub fn chunks(&self) -> impl Iterator<Item = io::Result<Vec<u8>>> + Send + 'static {
-        Chunks { body: self.clone(), position: 0 }
+    /// Reads the body, from the start; blocks, and is not for where asynchronous work runs.
+    pub fn chunks(&self) -> Box<dyn Iterator<Item = Result<Vec<u8>, Error>> + Send> {
+        if self.gaps.is_empty() {
+            return Box::new(self.written().map(|chunk| Ok(chunk?)));
+        }
+        let mut filled = self.filled();
+        Box::new(iter::from_fn(move || filled.blocking_recv()))
     }
 
-    pub(crate) fn to_reqwest(&self) -> reqwest::Body {
-        reqwest::Body::wrap_stream(stream::iter(self.chunks()))
+    /// Reads the body for a connection; what goes wrong is put into `failure`, as a connection only says that it broke.
+    ///
+    /// Blocks only for what is in the file, whose pages are in the cache.
+    pub(crate) fn to_reqwest(&self, failure: &Failure) -> reqwest::Body {
+        let failure = Arc::clone(failure);
+        let told = move |error: Error| {
+            let told = io::Error::other(error.to_string());
+            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            told
+        };
+        if self.gaps.is_empty() {
+            let chunks = self.written().map(move |chunk| chunk.map_err(|error| told(error.into())));
+            return reqwest::Body::wrap_stream(stream::iter(chunks));
+        }
+        let mut filled = self.filled();
+        let chunks = stream::poll_fn(move |context| filled.poll_recv(context));
+        reqwest::Body::wrap_stream(chunks.map_err(told))
+    }
+
+    /// Reads what was written, with its gaps.
+    fn written(&self) -> Written {
+        Written { file: Arc::clone(&self.file), position: 0, len: self.written }
+    }
+
+    /// Reads what was written, with the texts that there is room for.
+    fn filled(&self) -> mpsc::Receiver<Result<Vec<u8>, Error>> {
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let (body, failed) = (self.clone(), sender.clone());
+        let fill = move || {
+            if let Err(error) = body.fill(&sender) {
+                // Nobody hears it where the connection is gone.
+                _ = sender.blocking_send(Err(error));
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("send".into()).spawn(fill) {
+            _ = failed.try_send(Err(error.into()));
+        }
+        receiver
+    }
+
+    fn fill(&self, sender: &mpsc::Sender<Result<Vec<u8>, Error>>) -> Result<(), Error> {
+        let Some(texts) = &self.texts else { return Ok(()) };
+        let mut texts = texts.read(self.gaps.iter().map(|gap| gap.blob).collect());
+        let mut gaps = self.gaps.iter();
+        let mut out = Sent { sender, chunk: Vec::with_capacity(CHUNK) };
+        for written in self.written() {
+            let written = written?;
+            let mut start = 0;
+            for (index, gap) in memchr::memchr_iter(GAP, &written).zip(&mut gaps) {
+                out.write_all(&written[start..index])?;
+                gap.fill(texts.next(), &mut out)?;
+                start = index + 1;
+            }
+            out.write_all(&written[start..])?;
+        }
+        Ok(out.flush()?)
     }
 }
 
@@ -61,17 +139,19 @@ impl fmt::Debug for Body {
     }
 }
 
-/// Keeps its own position: a body may be sent again while an abandoned connection still reads it.
-struct Chunks {
-    body: Body,
+/// Reads a file in chunks, and keeps its own position: a body may be sent again while an abandoned connection still
+/// reads it.
+struct Written {
+    file: Arc<Mutex<SpooledTempFile>>,
     position: u64,
+    len: u64,
 }
 
-impl Chunks {
+impl Written {
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        let mut file = self.body.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(self.position))?;
-        let left = self.body.len - self.position;
+        let left = self.len - self.position;
         let mut chunk = vec![0; usize::try_from(left).unwrap_or(CHUNK).min(CHUNK)];
         file.read_exact(&mut chunk)?;
         self.position += chunk.len() as u64;
@@ -79,11 +159,32 @@ impl Chunks {
     }
 }
 
-impl Iterator for Chunks {
+impl Iterator for Written {
     type Item = io::Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        (self.position < self.body.len).then(|| self.read())
+        (self.position < self.len).then(|| self.read())
+    }
+}
+
+/// Hands over what is written to it in chunks.
+struct Sent<'s> {
+    sender: &'s mpsc::Sender<Result<Vec<u8>, Error>>,
+    chunk: Vec<u8>,
+}
+
+impl Write for Sent<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.chunk.len() + bytes.len() > CHUNK {
+            self.flush()?;
+        }
+        self.chunk.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let chunk = mem::replace(&mut self.chunk, Vec::with_capacity(CHUNK));
+        self.sender.blocking_send(Ok(chunk)).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }
 
@@ -91,7 +192,7 @@ impl Iterator for Chunks {
 mod tests {
     use super::*;
 
-    fn read(chunks: impl Iterator<Item = io::Result<Vec<u8>>>) -> Vec<u8> {
+    fn read(chunks: impl Iterator<Item = Result<Vec<u8>, Error>>) -> Vec<u8> {
         chunks.flat_map(Result::unwrap).collect()
     }
 

@@ -1,5 +1,6 @@
 use std::{
     collections::VecDeque,
+    sync::PoisonError,
     time::{Duration, SystemTime},
 };
 
@@ -9,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     Body, Decoder, Endpoint, Error, Fault, Refusal, RetryNotice, Server, StreamEvent,
+    body::Failure,
     error::excerpt,
     http,
     retry::{Advice, next_delay},
@@ -94,17 +96,21 @@ impl Client {
     }
 
     async fn post(&self, body: &Body) -> Result<reqwest::Response, Error> {
+        let failure = Failure::default();
         let request = self
             .http
             .post(self.endpoint.base_url.join(&self.endpoint.format.path(&self.endpoint.model)))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, self.endpoint.format.content_type())
             .header(CONTENT_LENGTH, body.len())
-            .body(body.to_reqwest());
+            .body(body.to_reqwest(&failure));
         let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
         let limit = self.endpoint.first_byte_timeout;
         match timeout(limit, request.send()).await {
-            Ok(sent) => sent.map_err(|error| self.request_error(error)),
+            Ok(sent) => sent.map_err(|error| {
+                let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+                failure.unwrap_or_else(|| self.request_error(error))
+            }),
             Err(_) => Err(self.stream_error(Fault::Idle { limit })),
         }
     }

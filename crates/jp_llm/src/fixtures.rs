@@ -85,7 +85,7 @@ pub(crate) fn result(id: &str, is_error: bool, content: Vec<ContentBlock>) -> Ev
 }
 
 pub(crate) fn any_text() -> impl Strategy<Value = String> {
-    "(?s)(</resource>|```|\"|\\\\|\n|é|.){0,12}"
+    "(?s)(</resource>|```|[\\x00-\\x1f]|\"|\\\\|\n|é|.){0,12}"
 }
 
 pub(crate) fn any_resource() -> impl Strategy<Value = Resource> {

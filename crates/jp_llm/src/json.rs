@@ -2,13 +2,15 @@
 
 use std::io::{self, Write};
 
+use crate::later::Text;
+
 /// Writes one JSON string (RFC 8259 §7), whose text `fill` pushes in any pieces.
 pub(crate) fn write_string<E: From<io::Error>>(
     out: &mut dyn Write,
     fill: impl FnOnce(&mut JsonText<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     out.write_all(b"\"")?;
-    fill(&mut JsonText { out, escaped: Vec::new() })?;
+    fill(&mut JsonText::inside(out))?;
     out.write_all(b"\"")?;
     Ok(())
 }
@@ -23,7 +25,23 @@ pub(crate) struct JsonText<'w> {
 /// Small: six times as much is reserved for what is escaped, and it should stay in the cache.
 const CHUNK: usize = 8 << 10;
 
-impl JsonText<'_> {
+/// Stands in a request for a text that is read when it is sent; JSON itself has no such byte.
+pub(crate) const GAP: u8 = 0;
+
+impl<'w> JsonText<'w> {
+    /// Goes on in the middle of a string.
+    pub(crate) fn inside(out: &'w mut dyn Write) -> Self {
+        Self { out, escaped: Vec::new() }
+    }
+
+    /// Writes a text, or leaves room for it.
+    pub(crate) fn put(&mut self, text: &Text<'_>) -> io::Result<()> {
+        match text {
+            Text::Now(text) => self.push(text),
+            Text::Later(_) => self.out.write_all(&[GAP]),
+        }
+    }
+
     /// Writes the next piece of the text.
     pub(crate) fn push(&mut self, text: &str) -> io::Result<()> {
         let mut rest = text;

@@ -71,6 +71,11 @@ pub(crate) fn write_base64(bytes: &[u8], out: &mut dyn Write) -> io::Result<()> 
     encoder.finish().map(|_| ())
 }
 
+/// Returns whether there is nothing in a text; the Messages API would refuse it.
+pub(crate) fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
 /// Returns what a resource is called in notes.
 pub(crate) fn subject(resource: &Snapshot) -> String {
     resource.name.as_ref().unwrap_or(&resource.uri).clone()

@@ -1,9 +1,11 @@
-use std::{borrow::Cow, error::Error as StdError, fmt};
+use std::{borrow::Cow, fmt};
 
 use jp_conversation::{ChatRequest, view};
-use jp_resource::{BlobRef, ResourceContent};
+use jp_resource::BlobRef;
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use crate::{Later, Loaded};
 
 /// What a model is asked: independent of how a provider wants it written.
 #[derive(Debug, Clone, Copy)]
@@ -62,8 +64,13 @@ pub struct Capabilities {
 /// Where the stored payloads of a thread are.
 pub trait Contents {
     /// Gives a payload. Asked for each of
-    /// [`Thread::blobs`](jp_conversation::view::Thread::blobs), in that order.
-    fn load(&mut self, blob: &BlobRef) -> Result<ResourceContent, Box<dyn StdError + Send + Sync>>;
+    /// [`Thread::blobs`](jp_conversation::view::Thread::blobs) that [`later`](Self::later) leaves, in that order.
+    fn load(&mut self, blob: &BlobRef) -> Loaded;
+
+    /// Returns where to leave room for what need not be loaded yet; by default, everything is loaded.
+    fn later(&mut self) -> Option<&mut Later> {
+        None
+    }
 }
 
 /// Something that the model is not given as it is: told of but not shown, or left out.

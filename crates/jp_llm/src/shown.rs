@@ -8,13 +8,14 @@ use jp_tool::{Media, StoredBlock};
 
 use crate::{
     Contents, Error,
+    later::{Text, TextForm},
     parts::{essence, essence_of, result_of, subject},
 };
 
 /// What a model is shown of a resource.
-pub(crate) enum Shown<'a> {
+pub(crate) enum Shown<'a, T = Cow<'a, str>> {
     /// The formatted text, or content that is text.
-    Text(Cow<'a, str>),
+    Text(T),
     /// Other content.
     Binary(Cow<'a, [u8]>),
 }
@@ -85,11 +86,36 @@ pub(crate) fn load_result_resource<'a>(
     })
 }
 
+impl<'a> Shown<'a> {
+    pub(crate) fn now(self) -> Shown<'a, Text<'a>> {
+        match self {
+            Self::Text(text) => Shown::Text(Text::Now(text)),
+            Self::Binary(bytes) => Shown::Binary(bytes),
+        }
+    }
+}
+
 impl<'a> Binary<'a> {
     /// Wraps a resource's content.
     pub(crate) fn of(resource: &Snapshot, bytes: Cow<'a, [u8]>) -> Self {
         Self { subject: subject(resource), mime: essence_of(resource.mime_type.as_deref()), bytes }
     }
+}
+
+/// Loads what [`load_resource`] loads, but leaves room for a text where its measure is known; `form` is how it is
+/// written then.
+pub(crate) fn load_attached<'a>(
+    resource: &'a Snapshot,
+    form: TextForm,
+    contents: &mut dyn Contents,
+) -> Result<Shown<'a, Text<'a>>, Error> {
+    if let (None, Payload::Stored(blob)) = (&resource.formatted, &resource.content)
+        && let Some(later) = contents.later()
+        && let Some(measure) = later.take(blob, &resource.uri, form)
+    {
+        return Ok(Shown::Text(Text::Later(measure)));
+    }
+    load_resource(resource, contents).map(Shown::now)
 }
 
 /// Loads a resource's formatted text, or its content where there is none.

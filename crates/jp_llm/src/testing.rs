@@ -192,6 +192,9 @@ fn read_request(stream: &TcpStream) -> io::Result<Received> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while reader.read_line(&mut head)? > 2 {}
+    if !head.ends_with("\r\n\r\n") {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
     let head = head.to_lowercase();
     let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];

@@ -4,7 +4,10 @@ use std::io;
 
 use jp_resource::Resource;
 
-use crate::json::{JsonText, write_string};
+use crate::{
+    json::{JsonText, write_string},
+    later::Text,
+};
 
 /// Writes a resource with its text between the tags.
 ///
@@ -13,12 +16,15 @@ use crate::json::{JsonText, write_string};
 pub(crate) fn write_text<C, T>(
     out: &mut JsonText<'_>,
     resource: &Resource<C, T>,
-    text: &str,
+    text: &Text<'_>,
 ) -> io::Result<()> {
     write_opening(out, resource)?;
     out.push("\n")?;
-    write_defused(out, text)?;
-    out.push(if text.is_empty() || text.ends_with('\n') { "" } else { "\n" })?;
+    match text {
+        Text::Now(text) => write_defused(out, text)?,
+        Text::Later(_) => out.put(text)?,
+    }
+    out.push(if text.ends_line() { "" } else { "\n" })?;
     out.push("</resource>")
 }
 
@@ -26,7 +32,8 @@ pub(crate) fn write_text<C, T>(
 #[must_use]
 pub fn attached_text<C, T>(resource: &Resource<C, T>, text: &str) -> String {
     let mut json = Vec::new();
-    let written = write_string(&mut json, |out| write_text(out, resource, text));
+    let text = Text::Now(text.into());
+    let written = write_string(&mut json, |out| write_text(out, resource, &text));
     written.expect("writing to memory does not fail");
     serde_json::from_slice(&json).expect("a JSON string was written")
 }
@@ -69,22 +76,27 @@ fn escape(value: &str) -> String {
     escaped
 }
 
-fn write_defused(out: &mut JsonText<'_>, text: &str) -> io::Result<()> {
-    let mut rest = text;
-    while let Some(index) = find_closing(rest) {
-        out.push(&rest[..=index])?;
+/// Writes a text in which no tag closes a resource.
+pub(crate) fn write_defused(out: &mut JsonText<'_>, text: &str) -> io::Result<()> {
+    let mut start = 0;
+    for index in closings(text) {
+        out.push(&text[start..=index])?;
         out.push("\\")?;
-        rest = &rest[index + 1..];
+        start = index + 1;
     }
-    out.push(rest)
+    out.push(&text[start..])
 }
 
-fn find_closing(text: &str) -> Option<usize> {
+/// How many bytes longer a text is in JSON for each tag that is defused in it: a backslash, escaped.
+pub(crate) const DEFUSED_BY: u64 = 2;
+
+/// Finds the tags that would close a resource.
+pub(crate) fn closings(text: &str) -> impl Iterator<Item = usize> {
     const NAME: &[u8] = b"resource";
     let names_resource =
         |after: &[u8]| after.get(..NAME.len()).is_some_and(|name| name.eq_ignore_ascii_case(NAME));
     let text = text.as_bytes();
-    memchr::memmem::find_iter(text, b"</").find(|index| names_resource(&text[index + 2..]))
+    memchr::memmem::find_iter(text, b"</").filter(move |index| names_resource(&text[index + 2..]))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::{
     sync::{OnceLock, PoisonError, RwLock, RwLockWriteGuard},
 };
 
-use jp_resource::{BlobRef, Encoding};
+use jp_resource::{BlobRef, Checksum, Encoding};
 
 /// What identifies one state of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -39,6 +39,8 @@ pub struct KnownContent {
     pub mime_type: Option<String>,
     /// Length of the blob's file in a store, if it was written to one.
     pub file_length: Option<u64>,
+    /// What whoever remembers it wants to know of the content, without spaces.
+    pub measure: Option<String>,
 }
 
 /// The cache of one workspace.
@@ -93,17 +95,19 @@ impl Stamps {
         if !known.is_changed {
             return Ok(());
         }
-        let mut text = String::with_capacity(known.contents.len() * 160);
+        let mut lines = String::with_capacity(known.contents.len() * 170);
         if known.contents.len() <= MAX_ENTRIES {
-            known.contents.iter().for_each(|(state, content)| write_line(&mut text, state, content));
+            known.contents.iter().for_each(|(state, content)| write_line(&mut lines, state, content));
         }
+        let text = format!("{}\n{lines}", Checksum::of(lines.as_bytes()));
         crate::files::replace_cache(&self.path, text.as_bytes())
     }
 
     fn read(&self) -> &RwLock<Known> {
         let read = || {
             let text = fs::read_to_string(&self.path).unwrap_or_default();
-            RwLock::new(Known { contents: text.lines().filter_map(parse_line).collect(), is_changed: false })
+            let contents = whole(&text).lines().filter_map(parse_line).collect();
+            RwLock::new(Known { contents, is_changed: false })
         };
         self.known.get_or_init(read)
     }
@@ -111,6 +115,12 @@ impl Stamps {
     fn lock(&self) -> RwLockWriteGuard<'_, Known> {
         self.read().write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the lines after the first, which is their checksum; none where they are not those that were written.
+fn whole(text: &str) -> &str {
+    let (checksum, lines) = text.split_once('\n').unwrap_or_default();
+    if checksum == Checksum::of(lines.as_bytes()).to_string() { lines } else { "" }
 }
 
 fn write_line(text: &mut String, state: &FileState, content: &KnownContent) {
@@ -123,9 +133,10 @@ fn write_line(text: &mut String, state: &FileState, content: &KnownContent) {
     let checksum = content.blob.checksum;
     // No file is empty.
     let file_length = content.file_length.unwrap_or_default();
+    let measure = content.measure.as_deref().unwrap_or("-");
     writeln!(
         text,
-        "{device} {inode} {name} {size} {modified} {changed} {checksum} {encoding} {mime_type} {file_length}"
+        "{device} {inode} {name} {size} {modified} {changed} {checksum} {encoding} {mime_type} {file_length} {measure}"
     )
     .expect("writing to a string does not fail");
 }
@@ -147,10 +158,15 @@ fn parse_line(line: &str) -> Option<(FileState, KnownContent)> {
         "binary" => Encoding::Binary,
         _ => return None,
     };
-    let mime_type = next().filter(|mime_type| *mime_type != "-").map(str::to_owned);
-    let file_length = next().and_then(|length| length.parse().ok()).filter(|length| *length > 0);
+    let mime_type = word(next()?);
+    let file_length = Some(next()?.parse().ok()?).filter(|length| *length > 0);
+    let measure = word(next()?);
     let blob = BlobRef { checksum, size: state.size, encoding };
-    Some((state, KnownContent { blob, mime_type, file_length }))
+    Some((state, KnownContent { blob, mime_type, file_length, measure }))
+}
+
+fn word(field: &str) -> Option<String> {
+    (field != "-").then(|| field.to_owned())
 }
 
 #[cfg(test)]
@@ -162,8 +178,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cache/checksums");
         let state = FileState { device: 1, inode: 2, name: 9, size: 3, modified: -4, changed: 5 };
-        let blob = BlobRef { checksum: jp_resource::Checksum::of(b"abc"), size: 3, encoding: Encoding::Utf8 };
-        let content = KnownContent { blob, mime_type: Some("text/plain".to_owned()), file_length: Some(23) };
+        let blob = BlobRef { checksum: Checksum::of(b"abc"), size: 3, encoding: Encoding::Utf8 };
+        let (mime_type, measure) = (Some("text/plain".to_owned()), Some("3,0,0".to_owned()));
+        let content = KnownContent { blob, mime_type, file_length: Some(23), measure };
         let stamps = Stamps::open(path.clone());
         stamps.remember(state, content.clone());
         stamps.save().unwrap();
@@ -177,6 +194,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("checksums");
         fs::write(&path, "1 2 3\nrubbish\n").unwrap();
-        assert!(Stamps::open(path).lock().contents.is_empty());
+        assert!(Stamps::open(path.clone()).lock().contents.is_empty());
+
+        let state = FileState { device: 1, inode: 2, name: 9, size: 3, modified: -4, changed: 5 };
+        let blob = BlobRef { checksum: Checksum::of(b"abc"), size: 3, encoding: Encoding::Utf8 };
+        let measure = Some("23,0,0".to_owned());
+        let stamps = Stamps::open(path.clone());
+        stamps.remember(state, KnownContent { blob, mime_type: None, file_length: None, measure });
+        stamps.save().unwrap();
+        let saved = fs::read_to_string(&path).unwrap();
+        fs::write(&path, saved.replace("23,0,0", "24,0,0")).unwrap();
+        assert_eq!(Stamps::open(path.clone()).find(&state), None);
+        fs::write(&path, saved).unwrap();
+        assert!(Stamps::open(path).find(&state).is_some());
     }
 }

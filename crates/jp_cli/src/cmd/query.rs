@@ -32,11 +32,12 @@ use std::{borrow::Cow, collections::HashMap, path::PathBuf, sync::Arc};
 
 use jp_config::Resolved;
 use jp_conversation::{Event, Stream};
+use jp_llm::Measure;
 use jp_resource::Checksum;
 use jp_storage::{Conversation, ConversationId, Pending, Writer};
 
 pub(crate) use self::{contents::Scratch, tools::offered_names};
-use self::{prepare::Prepared, tools::Tools};
+use self::{keeper::Kept, prepare::Prepared, tools::Tools};
 use crate::{
     args::Query,
     error::{Code, Failure},
@@ -56,13 +57,14 @@ pub(crate) fn run(query: Query, context: &Context<'_>) -> Result<Code, Failure> 
     let store = target.store().clone();
     let mut prepared =
         prepare::prepare(&query, context, &target, &config, message, &tools, scratch.as_ref())?;
-    let files = Arc::new(std::mem::take(&mut prepared.files));
+    let Kept { files, measures } = std::mem::take(&mut prepared.kept);
     let mut asked = Asked {
         context,
         config: &config,
         store,
         scratch: scratch.as_ref(),
-        files,
+        files: Arc::new(files),
+        measures: Arc::new(measures),
         tools,
         stream: Stream::default(),
         model: model.as_ref(),
@@ -121,6 +123,8 @@ struct Asked<'a> {
     scratch: Option<&'a Scratch>,
     /// Files that hold content of the request as it is.
     files: Arc<HashMap<Checksum, PathBuf>>,
+    /// The measures of texts that are from files.
+    measures: Arc<HashMap<Checksum, Measure>>,
     tools: Tools,
     stream: Stream,
     /// The model that is asked, where one is known.

@@ -11,7 +11,7 @@ use jp_conversation::{
 use jp_resource::Snapshot;
 
 use super::{REDACTED_THINKING, SIGNATURE};
-use crate::{Capabilities, Request};
+use crate::{Capabilities, Request, parts::is_blank};
 
 /// Stands where a conversation begins with the model: the API wants the person first.
 const NO_BEGINNING: &str = "(Earlier messages are left out.)";
@@ -204,11 +204,6 @@ impl Block<'_> {
     pub(super) fn is_thinking(&self) -> bool {
         matches!(self, Self::Thinking { .. } | Self::RedactedThinking(_))
     }
-}
-
-/// Returns whether the API would refuse a text for having nothing in it.
-pub(super) fn is_blank(text: &str) -> bool {
-    text.trim().is_empty()
 }
 
 fn missing_answer<'a>() -> Block<'a> {

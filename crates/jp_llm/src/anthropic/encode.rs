@@ -14,15 +14,17 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
-    blocks::{self, Block, Role, ToolResult, WireMessage, is_blank},
+    blocks::{self, Block, Role, ToolResult, WireMessage},
     marks,
     schema::closed,
 };
 use crate::{
     CacheMarks, Capabilities, Contents, Error, Note, Request, Tool,
     json::{JsonText, write_string},
+    later::{Text, TextForm},
     parts::{
-        IMAGES, PDF, Separator, UNKNOWN, essence, name_within, result_of, subject, write_base64, write_json,
+        IMAGES, PDF, Separator, UNKNOWN, essence, is_blank, name_within, result_of, subject, write_base64,
+        write_json,
     },
     shown::{self, Shown},
     xml,
@@ -286,7 +288,7 @@ impl Encoder<'_> {
             Block::ToolUse { id, call } => write_tool_use(id, call, out),
             Block::ToolResult(result) => self.write_tool_result(result, out),
             Block::Resource { turn, resource } => {
-                let loaded = shown::load_resource(resource, self.contents)?;
+                let loaded = shown::load_attached(resource, TextForm::Plain, self.contents)?;
                 self.write_resource(*turn, resource, loaded, Place::Message, out)
             }
         }
@@ -296,7 +298,7 @@ impl Encoder<'_> {
         &mut self,
         turn: usize,
         resource: &Snapshot,
-        loaded: Shown<'_>,
+        loaded: Shown<'_, Text<'_>>,
         place: Place,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
@@ -378,7 +380,7 @@ impl Encoder<'_> {
             StoredBlock::Resource { resource, .. } => {
                 content.begin(out)?;
                 let loaded = shown::load_result_resource(block, resource, self.contents)?;
-                self.write_resource(result.turn, resource, loaded, place, out)?;
+                self.write_resource(result.turn, resource, loaded.now(), place, out)?;
                 Ok(out.write_all(b"}")?)
             }
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {
@@ -464,19 +466,19 @@ fn write_tool_use(id: &str, call: &ToolCallRequest, out: &mut dyn Write) -> Resu
 /// Writes text as a document where there may be one, which the API wants to have something in it.
 fn write_text_resource(
     resource: &Snapshot,
-    text: &str,
+    text: &Text<'_>,
     place: Place,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    if is_blank(text) {
+    if text.is_blank() {
         return write_text(out, |out| xml::write_text(out, resource, text));
     }
-    if place == Place::FailedResult {
+    if let (Text::Now(text), Place::FailedResult) = (text, place) {
         return write_text(out, |out| out.push(&view::resource_block(resource, text)));
     }
     write_document(resource, out, |out| {
         out.write_all(br#"{"type":"text","media_type":"text/plain","data":"#)?;
-        write_string(out, |out| out.push(text))?;
+        write_string(out, |out| out.put(text))?;
         out.write_all(b"}")
     })
 }

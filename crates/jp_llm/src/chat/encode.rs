@@ -21,6 +21,7 @@ use super::{
 use crate::{
     Capabilities, Contents, Error, Note, Request,
     json::{JsonText, write_string},
+    later::TextForm,
     parts::{ERROR_LINE, IMAGES, PDF, Separator, filename, name_of, write_data_url, write_head, write_json},
     shown::{self, Binary, Block, Shown},
     xml,
@@ -203,7 +204,7 @@ impl Encoder<'_> {
         resource: &Snapshot,
         parts: &mut Parts<'_>,
     ) -> Result<(), Error> {
-        let binary = match shown::load_resource(resource, self.contents)? {
+        let binary = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
             Shown::Text(text) => return parts.text(|out| xml::write_text(out, resource, &text)),
             Shown::Binary(bytes) => Binary::of(resource, bytes),
         };

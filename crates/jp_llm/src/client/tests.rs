@@ -1,9 +1,16 @@
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use jp_resource::{BlobRef, Encoding, ResourceContent};
 
 use super::*;
 use crate::{
-    BaseUrl, Secret,
+    BaseUrl, Later, Loaded, Measure, Secret, Texts,
     error::with_causes,
+    json::GAP,
+    later::TextForm,
     retry::Policy,
     testing::{self, Reply, block_on, chunk, unused_url},
 };
@@ -74,6 +81,57 @@ fn request_has_length_key_and_path() {
         assert_eq!(received.head.lines().filter(|found| *found == line).count(), 1, "{}", received.head);
     }
     assert!(!received.head.contains("transfer-encoding"), "{}", received.head);
+}
+
+/// What is read for a body: `None` can't be.
+struct Read(Option<&'static str>);
+
+impl Texts for Read {
+    fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send> {
+        let read = self.0.map(|text| ResourceContent::Text(text.repeat(100_000))).ok_or("no such blob");
+        Box::new(blobs.into_iter().map(move |_| Ok(read.clone()?)))
+    }
+}
+
+/// A body with room for a long text between two commas.
+fn body_with_room(read: Read) -> Body {
+    let text = "\"x\"\n".repeat(100_000);
+    let blob = BlobRef::of(text.as_bytes(), Encoding::Utf8);
+    let measure = Measure::of(&text).unwrap();
+    let mut later = Later::new(Arc::new([(blob.checksum, measure)].into()));
+    later.take(&blob, "file:///a", TextForm::Plain).unwrap();
+    Body::new(|out| Ok(out.write_all(&[b',', GAP, b','])?)).unwrap().0.with_later(later, Arc::new(read))
+}
+
+#[test]
+fn text_that_there_is_room_for_is_sent_again_with_a_retry() {
+    let server = testing::Server::new(vec![Reply::json(500, "{}"), Reply::words(&["hi"])]);
+    let client = Client::new(endpoint(server.url())).unwrap();
+    let body = body_with_room(Read(Some("\"x\"\n")));
+    block_on(async { client.send(&body, &mut |_| {}).await.map(drop) }).unwrap();
+    let expected = format!(",{},", r#"\"x\"\n"#.repeat(100_000));
+    for received in server.received() {
+        assert!(received.body == expected.as_bytes());
+        assert!(received.head.contains("content-length: 700002"), "{}", received.head);
+    }
+    assert_eq!(server.received().len(), 2);
+}
+
+#[test]
+fn text_that_can_not_be_read_ends_the_request_and_is_no_fault_of_the_network() {
+    let server = testing::Server::new(vec![Reply::words(&["hi"])]);
+    let client = Client::new(endpoint(server.url())).unwrap();
+    for (read, error) in [
+        (Read(None), "load file:///a for the request: no such blob"),
+        (Read(Some("x")), "load file:///a for the request: it is shorter than the room for it"),
+        (Read(Some("xxxxxxxx")), "load file:///a for the request: it is longer than the room for it"),
+    ] {
+        let body = body_with_room(read);
+        let mut retries = 0;
+        let sent = block_on(async { client.send(&body, &mut |_| retries += 1).await.map(drop) });
+        assert_eq!((with_causes(&sent.unwrap_err()).as_str(), retries), (error, 0));
+    }
+    assert_eq!(server.received().len(), 0);
 }
 
 #[test]

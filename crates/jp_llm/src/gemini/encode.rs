@@ -14,6 +14,7 @@ use super::{ID, SIGNATURE, SIGNED_BYTES, THOUGHT, generation::Generation, own};
 use crate::{
     Capabilities, Contents, Error, Note, Request, Tool,
     json::{JsonText, write_string},
+    later::TextForm,
     parts::{PDF, UNKNOWN, essence, name_of, subject, write_base64, write_json},
     shown::{self, Shown},
     xml,
@@ -260,7 +261,7 @@ impl Encoder<'_> {
     }
 
     fn write_resource(&mut self, turn: usize, resource: &Snapshot, out: &mut dyn Write) -> Result<(), Error> {
-        let bytes = match shown::load_resource(resource, self.contents)? {
+        let bytes = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
             Shown::Text(text) => return write_text_part(out, |out| xml::write_text(out, resource, &text)),
             Shown::Binary(bytes) => bytes,
         };

@@ -12,6 +12,7 @@ use crate::{
     Capabilities, Contents, Error, Note, Request,
     chat::WireTool,
     json::{JsonText, write_string},
+    later::TextForm,
     parts::{ERROR_LINE, Separator, write_base64, write_head, write_json},
     shown::{self, Binary, Block, Shown},
     xml,
@@ -198,7 +199,7 @@ impl Encoder<'_> {
         images: &mut Images,
         out: &mut JsonText<'_>,
     ) -> Result<(), Error> {
-        let binary = match shown::load_resource(resource, self.contents)? {
+        let binary = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
             Shown::Text(text) => return Ok(xml::write_text(out, resource, &text)?),
             Shown::Binary(bytes) => Binary::of(resource, bytes),
         };

@@ -19,6 +19,7 @@ use super::{
 use crate::{
     Capabilities, Contents, Error, Note, Request, Tool,
     json::{JsonText, write_string},
+    later::TextForm,
     parts::{IMAGES, PDF, Separator, UNKNOWN, essence, file_name, subject, write_data_url, write_json},
     shown::{self, Shown},
     xml,
@@ -199,7 +200,7 @@ impl Encoder<'_> {
         end: &str,
         out: &mut dyn Write,
     ) -> Result<(), Error> {
-        let bytes = match shown::load_resource(resource, self.contents)? {
+        let bytes = match shown::load_attached(resource, TextForm::Defused, self.contents)? {
             Shown::Text(text) => {
                 return write_text_part(end, out, |out| xml::write_text(out, resource, &text));
             }

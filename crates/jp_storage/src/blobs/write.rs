@@ -5,6 +5,7 @@ use std::{
     io::{self, Write},
     path::Path,
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    thread,
     time::{Duration, SystemTime},
 };
 
@@ -37,6 +38,9 @@ pub struct CommitReport {
     /// Length of the new files.
     pub bytes: u64,
 }
+
+/// So many names are worth a second thread.
+const MANY: usize = 512;
 
 /// What a batch has seen of a blob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -196,15 +200,32 @@ impl Batch {
         Ok(())
     }
 
+    /// Gives all that is staged its names: many from two threads, each with directories of its own.
     fn rename_all(&self, state: &mut State) -> Result<(), BlobError> {
+        let is_staged = |entry: &Entry| matches!(entry, Entry::Staged { .. });
+        let mut staged: Vec<_> = state.entries.iter_mut().filter(|(_, entry)| is_staged(entry)).collect();
+        if staged.len() < MANY {
+            return self.rename(&mut staged);
+        }
+        staged.sort_unstable_by_key(|(checksum, _)| **checksum);
+        let half = staged.len() / 2;
+        let (here, there) = staged.split_at_mut(half);
+        thread::scope(|scope| {
+            let other = thread::Builder::new().spawn_scoped(scope, || self.rename(there));
+            self.rename(here)?;
+            let other =
+                other.map_err(BlobError::io("start a thread to name what is in", self.blobs.directory()))?;
+            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
+    fn rename(&self, staged: &mut [(&Checksum, &mut Entry)]) -> Result<(), BlobError> {
         let directory = self.directory()?;
-        for (checksum, entry) in &mut state.entries {
-            if let Entry::Staged { length } = *entry {
-                directory
-                    .rename(&temporary_name(checksum, self.id), &blob_name(checksum))
-                    .map_err(BlobError::io("create", self.blobs.path(checksum)))?;
-                *entry = Entry::Settled { length };
-            }
+        for (checksum, entry) in staged {
+            directory
+                .rename(&temporary_name(checksum, self.id), &blob_name(checksum))
+                .map_err(|error| BlobError::io("create", self.blobs.path(checksum))(error))?;
+            **entry = Entry::Settled { length: entry.length().unwrap_or_default() };
         }
         Ok(())
     }
@@ -371,7 +392,7 @@ fn write_file(file: &mut File, bytes: &[u8]) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::{path::PathBuf, thread};
+    use std::path::PathBuf;
 
     use super::*;
 
@@ -586,6 +607,34 @@ mod tests {
         let error = batch.put(b"content", Encoding::Utf8).unwrap_err();
         assert!(error.to_string().contains(shard.to_str().unwrap()), "{error}");
         assert!(matches!(batch.commit(), Err(BlobError::Incomplete { .. })));
+    }
+
+    #[test]
+    fn many_get_their_names_and_those_that_can_not_have_them_leave_nothing() {
+        for blocked in [None, Some(3), Some(MANY)] {
+            let store = Store::new();
+            let batch = store.blobs.batch();
+            let blobs: Vec<_> = (0..=MANY)
+                .map(|number| batch.put(number.to_string().as_bytes(), Encoding::Utf8).unwrap())
+                .collect();
+            let blocked = blocked.map(|index: usize| store.blobs.path(&blobs[index].checksum));
+            if let Some(path) = &blocked {
+                fs::create_dir(path).unwrap();
+            }
+            match (batch.commit(), &blocked) {
+                (Ok(report), None) => assert_eq!(report.written, blobs.len()),
+                (Err(error), Some(path)) => {
+                    assert_eq!(error.to_string(), format!("create {}", path.display()));
+                    fs::remove_dir(path).unwrap();
+                }
+                (result, _) => panic!("{result:?}"),
+            }
+            let named: Vec<_> =
+                blobs.iter().filter(|blob| store.blobs.path(&blob.checksum).exists()).collect();
+            assert_eq!(named.len(), store.files().len(), "nothing has another name");
+            assert!(named.iter().all(|blob| store.blobs.read(blob).is_ok()));
+            assert_eq!(named.len() == blobs.len(), blocked.is_none());
+        }
     }
 
     #[test]

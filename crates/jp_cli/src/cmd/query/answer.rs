@@ -1,6 +1,6 @@
 //! Sending the request, showing the answer and keeping it.
 
-use std::{borrow::Cow, collections::HashSet, error::Error, io::Write as _, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, error::Error, sync::Arc};
 
 use jp_conversation::{Event, EventKind, view};
 use jp_llm::{Body, Client, Format, Note, Request, Tool, anthropic, models::Facts};
@@ -138,6 +138,7 @@ pub(super) fn encode(
     let request = Request { cache_key: cache_key.as_deref(), ..request };
     let mut contents = contents::contents(thread, asked);
     let (body, notes) = Body::new(|out| format.encode(&request, &mut contents, out))?;
+    let body = body.with_later(contents.later, Arc::new(contents::Stored::of(asked)));
     Ok(Written { body, notes, is_shortened: thread.is_shortened() })
 }
 
@@ -181,9 +182,11 @@ fn max_output(model: Option<&Model>, facts: Facts) -> Option<u64> {
 }
 
 /// Returns a body's bytes.
-pub(super) fn bytes(body: &Body) -> std::io::Result<Vec<u8>> {
+pub(super) fn bytes(body: &Body) -> Result<Vec<u8>, jp_llm::Error> {
     let mut bytes = Vec::new();
-    body.chunks().try_for_each(|chunk| bytes.write_all(&chunk?))?;
+    for chunk in body.chunks() {
+        bytes.extend(chunk?);
+    }
     Ok(bytes)
 }
 

@@ -1,10 +1,14 @@
 //! Where a request takes stored content from.
 
-use std::{collections::VecDeque, error::Error, sync::Arc};
+use std::{
+    collections::{HashMap, VecDeque},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use jp_conversation::view::Thread;
-use jp_llm::Contents;
-use jp_resource::{BlobRef, ResourceContent};
+use jp_llm::{Contents, Later, Loaded, Texts};
+use jp_resource::{BlobRef, Checksum, ResourceContent};
 use jp_storage::{BlobError, Blobs, ReadAhead};
 
 use super::Asked;
@@ -28,28 +32,34 @@ impl Scratch {
     }
 }
 
-/// Reads content ahead, in the order in which a thread needs it.
+/// Reads content ahead, in the order in which a thread needs it, but what can be read when the request is sent.
 pub(super) struct Ahead {
     expected: VecDeque<BlobRef>,
     ahead: ReadAhead,
     stores: Vec<Blobs>,
+    pub(super) later: Later,
 }
 
 /// Starts reading what a thread needs.
 pub(super) fn contents(thread: &Thread<'_>, asked: &Asked<'_>) -> Ahead {
     let (store, scratch) = (&asked.store, asked.scratch);
     let scratch = scratch.map(|scratch| scratch.blobs().clone());
-    // What only the scratch store has can't be read ahead from the other.
-    let expected = if scratch.is_some() { Vec::new() } else { thread.blobs() };
+    // What only the scratch store has can't be read from the other, ahead or later.
+    let (mut expected, measures) = match scratch {
+        Some(_) => (Vec::new(), Arc::default()),
+        None => (thread.blobs(), Arc::clone(&asked.measures)),
+    };
+    expected.retain(|blob| !measures.contains_key(&blob.checksum));
     Ahead {
         ahead: store.blobs().read_ahead(expected.clone(), Arc::clone(&asked.files)),
         expected: expected.into(),
         stores: scratch.into_iter().chain([store.blobs().clone()]).collect(),
+        later: Later::new(measures),
     }
 }
 
 impl Contents for Ahead {
-    fn load(&mut self, blob: &BlobRef) -> Result<ResourceContent, Box<dyn Error + Send + Sync>> {
+    fn load(&mut self, blob: &BlobRef) -> Loaded {
         if self.expected.front() == Some(blob) {
             self.expected.pop_front();
             if let Some(read) = self.ahead.next() {
@@ -57,6 +67,29 @@ impl Contents for Ahead {
             }
         }
         read_from(&self.stores, blob).map_err(Into::into)
+    }
+
+    fn later(&mut self) -> Option<&mut Later> {
+        Some(&mut self.later)
+    }
+}
+
+/// Where a request finds the texts that it has room for.
+pub(super) struct Stored {
+    blobs: Blobs,
+    files: Arc<HashMap<Checksum, PathBuf>>,
+}
+
+impl Stored {
+    pub(super) fn of(asked: &Asked<'_>) -> Self {
+        Self { blobs: asked.store.blobs().clone(), files: Arc::clone(&asked.files) }
+    }
+}
+
+impl Texts for Stored {
+    fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send> {
+        let ahead = self.blobs.read_ahead(blobs, Arc::clone(&self.files));
+        Box::new(ahead.map(|read| Ok(read?)))
     }
 }
 

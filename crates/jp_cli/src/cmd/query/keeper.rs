@@ -8,6 +8,7 @@ use std::{
 };
 
 use jp_attachment::{ContentStore, FileStamp, Known};
+use jp_llm::Measure;
 use jp_resource::{BlobRef, Checksum, ResourceContent};
 use jp_storage::{Batch, FileState, KnownContent, Stamps};
 
@@ -15,23 +16,31 @@ use jp_storage::{Batch, FileState, KnownContent, Stamps};
 pub(crate) struct Keeper<'a> {
     pub(crate) batch: &'a Batch,
     pub(crate) stamps: &'a Stamps,
-    /// Files that hold what was kept, as it is.
-    files: Mutex<HashMap<Checksum, PathBuf>>,
+    kept: Mutex<Kept>,
+}
+
+/// What is known of content that was kept.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Files that hold it as it is.
+    pub(crate) files: HashMap<Checksum, PathBuf>,
+    /// What a request has to know of it to leave room for it.
+    pub(crate) measures: HashMap<Checksum, Measure>,
 }
 
 impl<'a> Keeper<'a> {
     pub(crate) fn new(batch: &'a Batch, stamps: &'a Stamps) -> Self {
-        Self { batch, stamps, files: Mutex::default() }
+        Self { batch, stamps, kept: Mutex::default() }
     }
 
-    /// Returns a file for each content that is from one.
-    pub(crate) fn into_files(self) -> HashMap<Checksum, PathBuf> {
-        self.files.into_inner().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn into_kept(self) -> Kept {
+        self.kept.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, blob: &BlobRef, file: &FileStamp) {
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        files.insert(blob.checksum, file.path.clone());
+    fn note(&self, blob: &BlobRef, file: &FileStamp, measure: Option<Measure>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.files.insert(blob.checksum, file.path.clone());
+        kept.measures.extend(measure.map(|measure| (blob.checksum, measure)));
     }
 }
 
@@ -45,7 +54,7 @@ impl ContentStore for Keeper<'_> {
         {
             self.stamps.remember(state(file)?, KnownContent { file_length, ..known.clone() });
         }
-        self.note(&known.blob, file);
+        self.note(&known.blob, file, known.measure.as_deref().and_then(Measure::parse));
         Some(Known { blob: known.blob, mime_type: known.mime_type? })
     }
 
@@ -56,15 +65,34 @@ impl ContentStore for Keeper<'_> {
         file: Option<&FileStamp>,
     ) -> Result<BlobRef, Box<dyn std::error::Error + Send + Sync>> {
         let blob = self.batch.put_content(content)?;
-        if let Some(file) = file {
-            self.note(&blob, file);
+        let Some(file) = file else { return Ok(blob) };
+        let measure = measure(content);
+        if let Some(state) = state(file) {
+            let file_length = self.batch.file_length(&blob);
+            self.stamps.remember(state, known_content(blob, mime_type, file_length, measure));
         }
-        if let Some(state) = file.and_then(state) {
-            let (mime_type, file_length) = (Some(mime_type.to_owned()), self.batch.file_length(&blob));
-            self.stamps.remember(state, KnownContent { blob, mime_type, file_length });
-        }
+        self.note(&blob, file, measure);
         Ok(blob)
     }
+}
+
+/// Returns what a request has to know of content to leave room for it.
+pub(super) fn measure(content: &ResourceContent) -> Option<Measure> {
+    match content {
+        ResourceContent::Text(text) => Measure::of(text),
+        ResourceContent::Blob(_) => None,
+    }
+}
+
+/// Returns what is remembered of a file that was read.
+pub(super) fn known_content(
+    blob: BlobRef,
+    mime_type: &str,
+    file_length: Option<u64>,
+    measure: Option<Measure>,
+) -> KnownContent {
+    let (mime_type, measure) = (Some(mime_type.to_owned()), measure.map(|measure| measure.to_string()));
+    KnownContent { blob, mime_type, file_length, measure }
 }
 
 /// Returns what identifies a state of a file; nothing does where the system has no inodes to tell of.

@@ -1,9 +1,6 @@
 //! What a query adds to its conversation.
 
-use std::{
-    collections::{HashMap, HashSet},
-    path::PathBuf,
-};
+use std::collections::HashSet;
 
 use jp_attachment::Declared;
 use jp_config::Resolved;
@@ -11,7 +8,6 @@ use jp_conversation::{
     ChatRequest, ConfigDelta, Declaration, Event, EventKind, Notification, Stream,
     resolution::{Change, plan},
 };
-use jp_resource::Checksum;
 use jp_storage::{Batch, Stamps};
 use serde_json::json;
 
@@ -19,7 +15,7 @@ use super::{
     Target,
     contents::Scratch,
     declarations::{configured, place, resolving},
-    keeper::Keeper,
+    keeper::{Keeper, Kept},
     resolve::{Attachments, Earlier, parse, resolve, stored_forms},
     stale::notifications,
     tools::Tools,
@@ -31,8 +27,8 @@ use crate::{args::Query, error::Failure, workspace::Context};
 pub(super) struct Prepared {
     pub(super) kinds: Vec<EventKind>,
     pub(super) batch: Batch,
-    /// Files that hold content of the request as it is.
-    pub(super) files: HashMap<Checksum, PathBuf>,
+    /// What is known of that content.
+    pub(super) kept: Kept,
     pub(super) now: jiff::Timestamp,
 }
 
@@ -59,7 +55,7 @@ pub(super) fn prepare(
     let now = context.now();
     let Some(message) = message else {
         repeat(query, target)?;
-        return Ok(Prepared { kinds: Vec::new(), batch, files: HashMap::new(), now });
+        return Ok(Prepared { kinds: Vec::new(), batch, kept: Kept::default(), now });
     };
     let place = place(context, config)?;
     let configured = configured(config, &place)?;
@@ -85,8 +81,8 @@ pub(super) fn prepare(
     let excludes = typed.into_iter().filter(Declaration::is_exclude);
     let delta = delta(query, tools, &attachments, &earlier, excludes);
     let kinds = turn(delta, stale, message, attachments);
-    let files = keeper.into_files();
-    Ok(Prepared { kinds, batch, files, now })
+    let kept = keeper.into_kept();
+    Ok(Prepared { kinds, batch, kept, now })
 }
 
 /// Resolves what is attached, while the cache of file states is read.

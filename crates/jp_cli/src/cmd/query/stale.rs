@@ -23,10 +23,16 @@ use jp_resource::{
     BlobRef, Checksum, ResourceContent,
     uri::{PathStyle, file_path},
 };
-use jp_storage::{KnownContent, Stamps};
+use jp_storage::Stamps;
 
 use self::held::{Held, Key, held, server};
-use super::{advice, declarations::Configured, keeper::state, resolve::Attachments, trust};
+use super::{
+    advice,
+    declarations::Configured,
+    keeper::{known_content, measure, state},
+    resolve::Attachments,
+    trust,
+};
 use crate::{
     error::{Failure, chain},
     servers::{Servers, reading},
@@ -421,10 +427,7 @@ impl ContentStore for Sums<'_> {
     ) -> Result<BlobRef, Box<dyn std::error::Error + Send + Sync>> {
         let blob = content.blob_ref();
         if let Some(state) = file.and_then(state) {
-            self.stamps.remember(
-                state,
-                KnownContent { blob, mime_type: Some(mime_type.to_owned()), file_length: None },
-            );
+            self.stamps.remember(state, known_content(blob, mime_type, None, measure(content)));
         }
         Ok(blob)
     }

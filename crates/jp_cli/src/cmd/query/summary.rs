@@ -1,6 +1,6 @@
 //! Asks the model for a summary of a conversation: a request beside it, with the same beginning, that is not kept.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use jp_config::Resolved;
 use jp_conversation::{ChatRequest, Event, EventKind, Stream, Usage};
@@ -45,7 +45,8 @@ pub(crate) fn ask(
         config,
         store: found.store.clone(),
         scratch: Some(&scratch),
-        files: Arc::new(HashMap::new()),
+        files: Arc::default(),
+        measures: Arc::default(),
         tools,
         stream,
         model: Some(&model),

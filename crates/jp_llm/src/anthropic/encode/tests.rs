@@ -386,7 +386,7 @@ fn check(body: &Value) -> Result<(), TestCaseError> {
         prop_assert!(!blocks.is_empty());
         let ends_with = &blocks[blocks.len() - 1]["type"];
         prop_assert!(ends_with != "thinking" && ends_with != "redacted_thinking");
-        let is_blank = |block: &Value| block["text"].as_str().is_some_and(blocks::is_blank);
+        let is_blank = |block: &Value| block["text"].as_str().is_some_and(is_blank);
         let nested = blocks.iter().filter_map(|block| block["content"].as_array()).flatten();
         prop_assert!(!blocks.iter().chain(nested).any(is_blank), "{}", message);
     }
