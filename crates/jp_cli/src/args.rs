@@ -61,6 +61,7 @@ pub(crate) enum Color {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// Make a directory a workspace
     Init(Init),
@@ -151,6 +152,7 @@ pub(crate) struct Query {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Attachment {
     /// Attach from the next message on
     Add {
@@ -183,6 +185,7 @@ pub(crate) enum Attachment {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Resource {
     /// List every snapshot
     Ls {
@@ -209,7 +212,7 @@ pub(crate) enum Resource {
     },
 }
 
-/// Which conversation.
+// Which conversation. No documentation: it would become that of the commands that have this.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Selected {
     /// The conversation; the current one if none is named
@@ -218,6 +221,7 @@ pub(crate) struct Selected {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Conversation {
     /// List conversations, newest first
     Ls,
@@ -266,7 +270,7 @@ pub(crate) enum Conversation {
     },
 }
 
-/// Which conversation, with or without `--id` before it.
+// Which conversation, with or without `--id` before it. No documentation, as above.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Named {
     /// The conversation; the current one if none is named
@@ -311,6 +315,7 @@ pub(crate) enum Strip {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Config {
     /// Show every value with where it comes from
     Show {
@@ -320,6 +325,7 @@ pub(crate) enum Config {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Model {
     /// List the models of every provider that is set up, with what they take
     Ls {
@@ -329,6 +335,7 @@ pub(crate) enum Model {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Mcp {
     /// List the configured servers with what they offer, or the tools of one
     Ls {
@@ -415,9 +422,36 @@ pub(crate) struct McpLogin {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Storage {
     /// Show what is kept, and how large it is
     Status,
     /// Verify every conversation and every blob
     Check,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory as _};
+
+    use super::*;
+
+    fn descriptions(command: &Command, descriptions: &mut Vec<String>) {
+        let about = command.get_about().map(ToString::to_string);
+        descriptions.push(format!("{}: {}", command.get_name(), about.unwrap_or_default()));
+        let commands = command.get_subcommands().filter(|command| command.get_name() != "help");
+        commands.for_each(|command| self::descriptions(command, descriptions));
+    }
+
+    /// The arguments of a command are described only when it is called.
+    #[test]
+    fn command_has_one_description_whether_it_is_listed_or_called() {
+        let (mut listed, mut called) = (Vec::new(), Vec::new());
+        descriptions(&Args::command(), &mut listed);
+        let mut command = Args::command();
+        command.build();
+        descriptions(&command, &mut called);
+        assert!(listed.len() > 30, "{listed:?}");
+        assert_eq!(listed, called);
+    }
 }
