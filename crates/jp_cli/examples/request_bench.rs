@@ -206,7 +206,7 @@ fn encode(store: &Store, stream: &Stream, format: Format) -> Body {
     let thread = view::thread(stream);
     let mut contents = Ahead(store.blobs().read_ahead(thread.blobs(), Arc::default()));
     let request = Request { system: Some("You pair."), ..Request::new(MODEL, &thread) };
-    Body::new(|out| format.encode(&request, &mut contents, out)).unwrap().0
+    format.body(&request, &mut contents).unwrap().0
 }
 
 /// Gives what a thread needs, in the order in which it does.

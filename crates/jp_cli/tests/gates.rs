@@ -55,14 +55,14 @@ fn new_blob_costs_at_most_14_system_calls_and_a_query_a_handful_of_syncs() {
         }
     };
     make("few", 10);
-    make("many", 510);
+    make("many", 1010);
     let Some(few) = traced(&sandbox, &["q", "--new", "-a", "few", "x"]) else { return };
     let Some(many) = traced(&sandbox, &["q", "--new", "-a", "many", "x"]) else { return };
     // Four of them read the blob back for the request; the wake-ups of threads depend on the machine.
     let working = |calls: &[String]| calls.len() - count(calls, &["futex", "sched_yield"]);
-    let each = (working(&many) - working(&few)) as f64 / 500.0;
+    let each = (working(&many) - working(&few)) as f64 / 1000.0;
     // A store's first blobs make its 256 directories, one call each.
-    let directories = (count(&many, &["mkdirat"]) - count(&few, &["mkdirat"])) as f64 / 500.0;
+    let directories = (count(&many, &["mkdirat"]) - count(&few, &["mkdirat"])) as f64 / 1000.0;
     let own = each - 2.0 * directories - 4.0;
     assert!(own <= 14.0, "{own} system calls a blob ({each} with reading it back and new directories)");
     let syncs = count(&many, &["fsync", "fdatasync", "syncfs", "sync"]);

@@ -515,3 +515,49 @@ fn new_conversation_that_can_not_be_stored_is_not_sent_and_does_not_become_the_c
     let events = fs::read_to_string(first.join("events.json")).unwrap();
     assert!(events.contains("fourth"), "{events}");
 }
+
+#[test]
+fn text_that_changes_while_it_is_sent_is_sent_as_it_was_attached() {
+    let sandbox = Sandbox::new();
+    let file = sandbox.write("a.txt", "before\n");
+    let server = Server::scripted(move |index, _| match index {
+        0 => {
+            fs::write(&file, "after!\n").unwrap();
+            Reply::json(500, "{}")
+        }
+        _ => answer("Yes."),
+    });
+    let sandbox = sandbox.with_server(&server);
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "x"]).succeeded();
+    let bodies: Vec<_> = server.received().into_iter().map(|received| received.body).collect();
+    assert_eq!(bodies.len(), 2);
+    assert!(String::from_utf8_lossy(&bodies[0]).contains("before"));
+    assert_eq!(bodies[0], bodies[1]);
+}
+
+#[test]
+fn text_that_is_not_as_long_as_is_remembered_is_an_error_and_then_read_first() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "a text\n");
+    let measure = " 1,8,0,1\n";
+    // A file is remembered once it has not been written to for a moment.
+    let remembered = (0..100).find_map(|_| {
+        sandbox.jp(&["q", "--new", "-a", "a.txt", "x"]).succeeded();
+        sandbox.file_states().filter(|lines| lines.contains(measure))
+    });
+    let remembered = remembered.expect("the length of a text is remembered");
+    sandbox.write_file_states(&remembered.replace(measure, " 1,9,0,1\n"));
+    let sent = server.received().len();
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "mine"]).failed(
+        1,
+        &[
+            "load file:///",
+            "a.txt for the request: it is shorter than the room for it",
+            "the message is kept",
+        ],
+    );
+    sandbox.jp(&["q"]).succeeded();
+    assert_eq!(server.received().len(), sent + 1);
+    assert!(last_message(&server).contains("mine\n") && last_message(&server).contains("a text"));
+}

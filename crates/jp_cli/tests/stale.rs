@@ -6,7 +6,6 @@ mod support;
 
 use std::{
     fs,
-    path::Path,
     process::Command,
     sync::{Arc, Mutex},
 };
@@ -162,18 +161,14 @@ fn file_whose_state_is_known_is_not_read() {
     sandbox.write("README.md", "a");
     asked(&sandbox, "one");
     let (own, others) = (Checksum::of(b"a").to_string(), Checksum::of(b"what was never there").to_string());
-    let cache = || sandbox.files("../../.cache").into_iter().find(|path| path.ends_with("checksums"));
-    let known = |path: &Path| fs::read_to_string(path).is_ok_and(|text| text.contains(&own));
     // A file is remembered once it has not been written to for a moment.
-    let cache = (0..100).find_map(|_| {
+    let remembered = (0..100).find_map(|_| {
         asked(&sandbox, "again");
-        cache().filter(|path| known(path))
+        sandbox.file_states().filter(|lines| lines.contains(&own))
     });
-    let cache = cache.expect("the state of a file is remembered");
+    let remembered = remembered.expect("the state of a file is remembered");
     assert!(notifications(&sandbox).is_empty());
-    let text = fs::read_to_string(&cache).unwrap();
-    let lines = text.split_once('\n').unwrap().1.replace(&own, &others);
-    fs::write(&cache, format!("{}\n{lines}", Checksum::of(lines.as_bytes()))).unwrap();
+    sandbox.write_file_states(&remembered.replace(&own, &others));
     asked(&sandbox, "two");
     assert_eq!(notifications(&sandbox)[0]["now"], json!(others), "what the cache says is believed");
 }

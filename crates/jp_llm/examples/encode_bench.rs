@@ -13,7 +13,7 @@ use std::{
 };
 
 use jp_conversation::{ChatRequest, Event, EventKind, Stream, view};
-use jp_llm::{BaseUrl, Body, Capabilities, Client, Contents, Endpoint, Format, Request};
+use jp_llm::{BaseUrl, Capabilities, Client, Contents, Endpoint, Format, Request};
 use jp_resource::{BlobRef, Checksum, Encoding, Payload, Resource, ResourceContent};
 
 const FILES: u64 = 20;
@@ -47,7 +47,7 @@ fn main() {
     let line = b"    let answer = format!(\"{question}\\n\"); // some code\n";
     let mut lines = Lines(line.iter().copied().cycle().take(FILE_BYTES as usize).collect());
     let started = Instant::now();
-    let (body, _) = Body::new(|out| Format::Chat.encode(&request, &mut lines, out)).unwrap();
+    let (body, _) = Format::Chat.body(&request, &mut lines).unwrap();
     println!("encode {} bytes: {:.0} ms, peak memory {}", body.len(), millis(started), peak_memory());
 
     let client = Client::new(Endpoint::new("bench", base_url, "m")).unwrap();

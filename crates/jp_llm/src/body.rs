@@ -10,7 +10,7 @@ use futures_util::{TryStreamExt as _, stream};
 use tempfile::SpooledTempFile;
 use tokio::sync::mpsc;
 
-use crate::{Error, Later, Texts, json::GAP, later::Gap};
+use crate::{Error, Later, TextSource, json::GAP, later::Gap};
 
 /// A request's body, written once and sent as often as needed.
 ///
@@ -19,15 +19,17 @@ use crate::{Error, Later, Texts, json::GAP, later::Gap};
 #[derive(Clone)]
 pub struct Body {
     file: Arc<Mutex<SpooledTempFile>>,
-    /// Bytes of the file.
-    written: u64,
+    file_len: u64,
     gaps: Arc<[Gap]>,
-    texts: Option<Arc<dyn Texts>>,
+    texts: Option<Arc<dyn TextSource>>,
     len: u64,
 }
 
 /// Why a body could not be read for a connection.
-pub(crate) type Failure = Arc<Mutex<Option<Error>>>;
+pub(crate) type Unread = Arc<Mutex<Option<Error>>>;
+
+/// A part of a body with its texts.
+type Filled = Result<Vec<u8>, Error>;
 
 const IN_MEMORY: usize = 256 << 10;
 const CHUNK: usize = 128 << 10;
@@ -40,23 +42,27 @@ impl Body {
         let mut out = BufWriter::with_capacity(CHUNK, SpooledTempFile::new(IN_MEMORY));
         let result = write(&mut out)?;
         let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        let written = file.stream_position()?;
+        let len = file.stream_position()?;
         let file = Arc::new(Mutex::new(file));
-        Ok((Self { file, written, gaps: Arc::default(), texts: None, len: written }, result))
+        Ok((Self { file, file_len: len, gaps: Arc::default(), texts: None, len }, result))
     }
 
-    /// Says what goes where room was left while the body was written, and where it is to be read.
-    #[must_use]
-    pub fn with_later(self, later: Later, texts: Arc<dyn Texts>) -> Self {
-        let gaps: Arc<[Gap]> = later.gaps.into();
-        let room: u64 = gaps.iter().map(|gap| gap.length).sum();
-        Self { len: self.written - gaps.len() as u64 + room, gaps, texts: Some(texts), ..self }
+    /// Says what goes where room was left while the body was written.
+    pub(crate) fn with_room(self, later: &mut Later) -> Self {
+        let (gaps, texts) = later.take_gaps();
+        let room: u64 = gaps.iter().map(Gap::len).sum();
+        Self { len: self.file_len - gaps.len() as u64 + room, gaps, texts: Some(texts), ..self }
     }
 
     /// Returns how many bytes it has.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    #[cfg(test)]
+    pub(crate) fn gaps(&self) -> &[Gap] {
+        &self.gaps
     }
 
     /// Returns whether it has no bytes.
@@ -68,40 +74,42 @@ impl Body {
     /// Reads the body, from the start; blocks, and is not for where asynchronous work runs.
     pub fn chunks(&self) -> Box<dyn Iterator<Item = Result<Vec<u8>, Error>> + Send> {
         if self.gaps.is_empty() {
-            return Box::new(self.written().map(|chunk| Ok(chunk?)));
+            return Box::new(self.file_chunks().map(|chunk| Ok(chunk?)));
         }
-        let mut filled = self.filled();
-        Box::new(iter::from_fn(move || filled.blocking_recv()))
+        let (mut filled, mut left) = (self.filled(), self.len);
+        Box::new(iter::from_fn(move || counted(filled.blocking_recv(), &mut left)))
     }
 
-    /// Reads the body for a connection; what goes wrong is put into `failure`, as a connection only says that it broke.
+    /// Reads the body for a connection; what goes wrong is put into `unread`, as a connection only says that it broke.
     ///
     /// Blocks only for what is in the file, whose pages are in the cache.
-    pub(crate) fn to_reqwest(&self, failure: &Failure) -> reqwest::Body {
-        let failure = Arc::clone(failure);
+    pub(crate) fn to_reqwest(&self, unread: &Unread) -> reqwest::Body {
+        let unread = Arc::clone(unread);
         let told = move |error: Error| {
             let told = io::Error::other(error.to_string());
-            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            *unread.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             told
         };
         if self.gaps.is_empty() {
-            let chunks = self.written().map(move |chunk| chunk.map_err(|error| told(error.into())));
+            let chunks = self.file_chunks().map(move |chunk| chunk.map_err(|error| told(error.into())));
             return reqwest::Body::wrap_stream(stream::iter(chunks));
         }
-        let mut filled = self.filled();
-        let chunks = stream::poll_fn(move |context| filled.poll_recv(context));
+        let (mut filled, mut left) = (self.filled(), self.len);
+        let chunks = stream::poll_fn(move |context| {
+            filled.poll_recv(context).map(|received| counted(received, &mut left))
+        });
         reqwest::Body::wrap_stream(chunks.map_err(told))
     }
 
     /// Reads what was written, with its gaps.
-    fn written(&self) -> Written {
-        Written { file: Arc::clone(&self.file), position: 0, len: self.written }
+    fn file_chunks(&self) -> Chunks {
+        Chunks { file: Arc::clone(&self.file), position: 0, len: self.file_len }
     }
 
-    /// Reads what was written, with the texts that there is room for.
-    fn filled(&self) -> mpsc::Receiver<Result<Vec<u8>, Error>> {
+    /// Reads what was written, with the texts that there is room for, in a thread.
+    fn filled(&self) -> mpsc::Receiver<Filled> {
         let (sender, receiver) = mpsc::channel(AHEAD);
-        let (body, failed) = (self.clone(), sender.clone());
+        let (body, refused) = (self.clone(), sender.clone());
         let fill = move || {
             if let Err(error) = body.fill(&sender) {
                 // Nobody hears it where the connection is gone.
@@ -109,17 +117,17 @@ impl Body {
             }
         };
         if let Err(error) = thread::Builder::new().name("send".into()).spawn(fill) {
-            _ = failed.try_send(Err(error.into()));
+            _ = refused.try_send(Err(error.into()));
         }
         receiver
     }
 
-    fn fill(&self, sender: &mpsc::Sender<Result<Vec<u8>, Error>>) -> Result<(), Error> {
+    fn fill(&self, sender: &mpsc::Sender<Filled>) -> Result<(), Error> {
         let Some(texts) = &self.texts else { return Ok(()) };
         let mut texts = texts.read(self.gaps.iter().map(|gap| gap.blob).collect());
         let mut gaps = self.gaps.iter();
         let mut out = Sent { sender, chunk: Vec::with_capacity(CHUNK) };
-        for written in self.written() {
+        for written in self.file_chunks() {
             let written = written?;
             let mut start = 0;
             for (index, gap) in memchr::memchr_iter(GAP, &written).zip(&mut gaps) {
@@ -139,15 +147,30 @@ impl fmt::Debug for Body {
     }
 }
 
+/// Passes on what was received, and says so where it ends before all `left` bytes came: a thread panicked.
+fn counted(received: Option<Filled>, left: &mut u64) -> Option<Filled> {
+    match received {
+        Some(Ok(chunk)) => {
+            *left = left.saturating_sub(chunk.len() as u64);
+            Some(Ok(chunk))
+        }
+        None if mem::take(left) > 0 => Some(Err(io::Error::from(io::ErrorKind::UnexpectedEof).into())),
+        received => {
+            *left = 0;
+            received
+        }
+    }
+}
+
 /// Reads a file in chunks, and keeps its own position: a body may be sent again while an abandoned connection still
 /// reads it.
-struct Written {
+struct Chunks {
     file: Arc<Mutex<SpooledTempFile>>,
     position: u64,
     len: u64,
 }
 
-impl Written {
+impl Chunks {
     fn read(&mut self) -> io::Result<Vec<u8>> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         file.seek(SeekFrom::Start(self.position))?;
@@ -159,7 +182,7 @@ impl Written {
     }
 }
 
-impl Iterator for Written {
+impl Iterator for Chunks {
     type Item = io::Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -169,7 +192,7 @@ impl Iterator for Written {
 
 /// Hands over what is written to it in chunks.
 struct Sent<'s> {
-    sender: &'s mpsc::Sender<Result<Vec<u8>, Error>>,
+    sender: &'s mpsc::Sender<Filled>,
     chunk: Vec<u8>,
 }
 
@@ -190,7 +213,12 @@ impl Write for Sent<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
+    use jp_resource::{BlobRef, Encoding, ResourceContent};
+
     use super::*;
+    use crate::{Loaded, Measure, later::TextForm};
 
     fn read(chunks: impl Iterator<Item = Result<Vec<u8>, Error>>) -> Vec<u8> {
         chunks.flat_map(Result::unwrap).collect()
@@ -219,5 +247,49 @@ mod tests {
             abandoned.next();
         }
         assert!(interleaved == bytes);
+    }
+
+    /// Gives one text for all, or panics.
+    struct One(Option<&'static str>);
+
+    impl TextSource for One {
+        fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send> {
+            let text = self.0;
+            let read = move |_| Ok(ResourceContent::Text(text.expect("a test panics here").to_owned()));
+            Box::new(blobs.into_iter().map(read))
+        }
+    }
+
+    /// A body of `x`s with room for `text` in these places.
+    fn with_gaps(len: usize, places: &[usize], text: &str, source: One) -> Body {
+        let blob = BlobRef::of(text.as_bytes(), Encoding::Utf8);
+        let measures = HashMap::from([(blob.checksum, Measure::of(text).unwrap())]);
+        let mut later = Later::new(Arc::new(measures), Arc::new(source));
+        let mut bytes = vec![b'x'; len];
+        for place in places {
+            bytes[*place] = GAP;
+            later.leave_room(&blob, "a:b", TextForm::Plain).unwrap();
+        }
+        Body::new(|out| Ok(out.write_all(&bytes)?)).unwrap().0.with_room(&mut later)
+    }
+
+    #[test]
+    fn gaps_are_filled_wherever_they_are() {
+        for len in [1, 5, CHUNK, CHUNK + 2, 3 * CHUNK] {
+            let places = [0, 1, 4, CHUNK - 2, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, 3 * CHUNK - 1];
+            let places: Vec<_> = places.into_iter().filter(|place| *place < len).collect();
+            let body = with_gaps(len, &places, "te\"t", One(Some("te\"t")));
+            let expected = (0..len).map(|place| if places.contains(&place) { r#"te\"t"# } else { "x" });
+            let expected: String = expected.collect();
+            assert!(read(body.chunks()) == expected.as_bytes(), "{len}");
+            assert_eq!(body.len(), expected.len() as u64);
+        }
+    }
+
+    #[test]
+    fn body_whose_reading_panics_ends_with_an_error() {
+        let body = with_gaps(3, &[1], "text", One(None));
+        let last = body.chunks().last().unwrap().unwrap_err();
+        assert_eq!(crate::error::with_causes(&last), "write the request: unexpected end of file");
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     Body, Decoder, Endpoint, Error, Fault, Refusal, RetryNotice, Server, StreamEvent,
-    body::Failure,
+    body::Unread,
     error::excerpt,
     http,
     retry::{Advice, next_delay},
@@ -87,30 +87,32 @@ impl Client {
     }
 
     async fn attempt(&self, body: &Body) -> Result<Response<'_>, Error> {
-        let response = self.post(body).await?;
-        let response = self.check_status(response).await?;
-        let response = self.check_content_type(response).await?;
-        let mut response = Response::new(self, response);
-        response.wait_for_event().await?;
-        Ok(response)
+        let unread = Unread::default();
+        let attempt = async {
+            let response = self.post(body, &unread).await?;
+            let response = self.check_status(response).await?;
+            let response = self.check_content_type(response).await?;
+            let mut response = Response::new(self, response);
+            response.wait_for_event().await?;
+            Ok(response)
+        };
+        let answered = attempt.await;
+        answered
+            .map_err(|error| unread.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(error))
     }
 
-    async fn post(&self, body: &Body) -> Result<reqwest::Response, Error> {
-        let failure = Failure::default();
+    async fn post(&self, body: &Body, unread: &Unread) -> Result<reqwest::Response, Error> {
         let request = self
             .http
             .post(self.endpoint.base_url.join(&self.endpoint.format.path(&self.endpoint.model)))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, self.endpoint.format.content_type())
             .header(CONTENT_LENGTH, body.len())
-            .body(body.to_reqwest(&failure));
+            .body(body.to_reqwest(unread));
         let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
         let limit = self.endpoint.first_byte_timeout;
         match timeout(limit, request.send()).await {
-            Ok(sent) => sent.map_err(|error| {
-                let failure = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
-                failure.unwrap_or_else(|| self.request_error(error))
-            }),
+            Ok(sent) => sent.map_err(|error| self.request_error(error)),
             Err(_) => Err(self.stream_error(Fault::Idle { limit })),
         }
     }

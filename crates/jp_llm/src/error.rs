@@ -25,7 +25,7 @@ pub enum Error {
         /// Why.
         source: Box<dyn StdError + Send + Sync>,
     },
-    /// The request can't be written to memory or to a temporary file.
+    /// The request can't be written to memory or to a temporary file, or read from there.
     #[error("write the request")]
     Write(#[from] io::Error),
     /// The key can't stand in a header, or the system's certificates can't be read.

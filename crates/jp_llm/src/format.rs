@@ -1,10 +1,11 @@
 use std::io::Write;
 
 use jp_conversation::{ChatResponse, ResponseContent, view::AnswerPart};
+use jp_resource::BlobRef;
 use reqwest::{RequestBuilder, header::HeaderValue};
 
 use crate::{
-    Contents, Decoder, Error, Note, Request, Secret, anthropic,
+    Body, Contents, Decoder, Error, Loaded, Note, Request, Secret, anthropic,
     chat::{self, Dialect},
     gemini, ollama, openai,
 };
@@ -26,6 +27,15 @@ pub enum Format {
     Ollama,
 }
 
+/// Contents that are all loaded at once.
+struct Now<'c>(&'c mut dyn Contents);
+
+impl Contents for Now<'_> {
+    fn load(&mut self, blob: &BlobRef) -> Loaded {
+        self.0.load(blob)
+    }
+}
+
 impl Format {
     /// Returns the format that a provider of this name speaks; Chat Completions where none is known.
     #[must_use]
@@ -40,11 +50,35 @@ impl Format {
         }
     }
 
-    /// Writes a request's JSON and returns what the model is not given as it is.
+    /// Makes the body of a request, with room for the texts that `contents` has for later; returns it with what the
+    /// model is not given as it is.
+    pub fn body(
+        self,
+        request: &Request<'_>,
+        contents: &mut dyn Contents,
+    ) -> Result<(Body, Vec<Note>), Error> {
+        let (body, notes) = Body::new(|out| self.write(request, contents, out))?;
+        let body = match contents.later() {
+            Some(later) => body.with_room(later),
+            None => body,
+        };
+        Ok((body, notes))
+    }
+
+    /// Writes a request's JSON with all content and returns what the model is not given as it is.
     ///
     /// Equal requests give equal bytes, and what a request says of the history is a prefix of what the next
     /// one says. One payload is in memory at a time; `out` should be buffered.
     pub fn encode(
+        self,
+        request: &Request<'_>,
+        contents: &mut dyn Contents,
+        out: &mut dyn Write,
+    ) -> Result<Vec<Note>, Error> {
+        self.write(request, &mut Now(contents), out)
+    }
+
+    fn write(
         self,
         request: &Request<'_>,
         contents: &mut dyn Contents,

@@ -22,6 +22,10 @@ pub struct Measure {
     ends_line: bool,
 }
 
+/// Of what a measure says. A change of how texts are written ([`added`], [`xml::closings`], [`xml::DEFUSED_BY`]) needs
+/// another: measures are kept.
+const VERSION: u64 = 1;
+
 /// A text that was loaded, or one that there is room for.
 pub(crate) enum Text<'a> {
     Now(Cow<'a, str>),
@@ -39,10 +43,10 @@ pub(crate) enum TextForm {
 }
 
 /// The texts that a request has room for.
-#[derive(Debug, Default)]
 pub struct Later {
     measures: Arc<HashMap<Checksum, Measure>>,
-    pub(crate) gaps: Vec<Gap>,
+    texts: Arc<dyn TextSource>,
+    gaps: Vec<Gap>,
 }
 
 /// Room for a text.
@@ -53,11 +57,11 @@ pub(crate) struct Gap {
     subject: Box<str>,
     form: TextForm,
     /// Bytes of it as it is written.
-    pub(crate) length: u64,
+    length: u64,
 }
 
 /// Where the texts come from when a request is sent.
-pub trait Texts: Send + Sync {
+pub trait TextSource: Send + Sync {
     /// Starts to read texts; they come in the order of `blobs`.
     fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send>;
 }
@@ -76,13 +80,14 @@ impl Measure {
         })
     }
 
-    /// Reads what it is displayed as.
+    /// Reads what it is displayed as, if this version of jp writes texts as the one that measured it did.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split(',');
         let mut next = || fields.next()?.parse().ok();
-        let [escaped, closings, ends_line] = [next()?, next()?, next()?];
-        (ends_line <= 1).then_some(Self { escaped, closings, ends_line: ends_line == 1 })
+        let [version, escaped, closings, ends_line] = [next()?, next()?, next()?, next()?];
+        let is_whole = version == VERSION && ends_line <= 1 && fields.next().is_none();
+        is_whole.then_some(Self { escaped, closings, ends_line: ends_line == 1 })
     }
 
     fn length(&self, form: TextForm) -> u64 {
@@ -125,14 +130,19 @@ impl Text<'_> {
 }
 
 impl Later {
-    /// Leaves room for the texts whose measures are given here.
+    /// Leaves room for the texts that are measured, which are read from `texts`.
     #[must_use]
-    pub fn new(measures: Arc<HashMap<Checksum, Measure>>) -> Self {
-        Self { measures, gaps: Vec::new() }
+    pub fn new(measures: Arc<HashMap<Checksum, Measure>>, texts: Arc<dyn TextSource>) -> Self {
+        Self { measures, texts, gaps: Vec::new() }
+    }
+
+    /// Gives out what there is room for so far.
+    pub(crate) fn take_gaps(&mut self) -> (Arc<[Gap]>, Arc<dyn TextSource>) {
+        (std::mem::take(&mut self.gaps).into(), Arc::clone(&self.texts))
     }
 
     /// Takes down that there is room for a text, if that is known; `subject` names it in errors.
-    pub(crate) fn take(&mut self, blob: &BlobRef, subject: &str, form: TextForm) -> Option<Measure> {
+    pub(crate) fn leave_room(&mut self, blob: &BlobRef, subject: &str, form: TextForm) -> Option<Measure> {
         let measure = *self.measures.get(&blob.checksum).filter(|_| blob.encoding == Encoding::Utf8)?;
         let length = measure.length(form);
         self.gaps.push(Gap { blob: *blob, subject: subject.into(), form, length });
@@ -141,6 +151,11 @@ impl Later {
 }
 
 impl Gap {
+    /// Returns how many bytes there is room for.
+    pub(crate) fn len(&self) -> u64 {
+        self.length
+    }
+
     /// Writes the text that was read for it.
     pub(crate) fn fill(&self, read: Option<Loaded>, out: &mut dyn io::Write) -> Result<(), Error> {
         let error = |source| Error::Load { subject: self.subject.to_string(), source };
@@ -181,7 +196,7 @@ impl io::Write for Room<'_> {
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { escaped, closings, ends_line } = self;
-        write!(f, "{escaped},{closings},{}", u8::from(*ends_line))
+        write!(f, "{VERSION},{escaped},{closings},{}", u8::from(*ends_line))
     }
 }
 
@@ -190,11 +205,12 @@ mod tests {
     use std::sync::Mutex;
 
     use jp_conversation::view;
+    use jp_resource::Payload;
     use proptest::prelude::*;
 
     use super::*;
     use crate::{
-        Body, Capabilities, Contents, Format, Request,
+        Body, Capabilities, Contents, Format, Note, Request,
         fixtures::{self, Store, any_steps, any_text},
         json::write_string,
     };
@@ -215,11 +231,23 @@ mod tests {
         }
     }
 
-    impl Texts for Mutex<Store> {
+    impl TextSource for Mutex<Store> {
         fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send> {
             let mut store = self.lock().unwrap();
             Box::new(blobs.iter().map(|blob| store.load(blob)).collect::<Vec<_>>().into_iter())
         }
+    }
+
+    /// Encodes with room for every text of `measured`, which are read from `texts`.
+    fn body(
+        format: Format,
+        request: &Request<'_>,
+        measured: &Store,
+        store: &mut Store,
+        texts: Store,
+    ) -> (Body, Vec<Note>) {
+        let later = Later::new(measures(measured), Arc::new(Mutex::new(texts)));
+        format.body(request, &mut Lazy { store, later }).unwrap()
     }
 
     fn measures(store: &Store) -> Arc<HashMap<Checksum, Measure>> {
@@ -227,24 +255,40 @@ mod tests {
         Arc::new(texts.filter_map(|(blob, text)| Some((blob.checksum, Measure::of(text)?))).collect())
     }
 
+    fn copy(store: &Store) -> Store {
+        Store { bytes: store.bytes.clone(), asked: Vec::new() }
+    }
+
     fn bytes(body: &Body) -> Result<Vec<u8>, Error> {
         body.chunks().collect::<Result<Vec<_>, _>>().map(|chunks| chunks.concat())
     }
 
-    /// A conversation with one text attached, encoded with room for it.
+    /// A conversation with one text attached, encoded with room for it; and how much was loaded.
     fn attached(text: &str, change: impl FnOnce(&mut Store)) -> (Body, usize) {
         let mut store = Store::default();
         let resources = vec![fixtures::text("file:///a", text)];
         let stream = fixtures::stream(vec![fixtures::request("x", resources)], &mut store);
         let thread = view::thread(&stream);
-        let later = Later::new(measures(&store));
-        change(&mut store);
-        let mut lazy = Lazy { store: &mut store, later };
-        let (body, _) =
-            Body::new(|out| Format::Chat.encode(&Request::new("p/m", &thread), &mut lazy, out)).unwrap();
-        let later = lazy.later;
-        let loaded = store.asked.len();
-        (body.with_later(later, Arc::new(Mutex::new(store))), loaded)
+        let (measured, mut texts) = (copy(&store), copy(&store));
+        change(&mut texts);
+        let (body, _) = body(Format::Chat, &Request::new("p/m", &thread), &measured, &mut store, texts);
+        (body, store.asked.len())
+    }
+
+    /// How many texts a thread has that room can be left for.
+    fn measurable(thread: &view::Thread<'_>, measured: &Store) -> usize {
+        let measures = measures(measured);
+        let requests = thread.messages.iter().filter_map(|message| match message {
+            view::Message::User { request, .. } => Some(request),
+            _ => None,
+        });
+        let is_measured = |resource: &&jp_resource::Snapshot| match (&resource.formatted, &resource.content) {
+            (None, Payload::Stored(blob)) => {
+                blob.encoding == Encoding::Utf8 && measures.contains_key(&blob.checksum)
+            }
+            _ => false,
+        };
+        requests.flat_map(|request| &request.resources).filter(is_measured).count()
     }
 
     #[test]
@@ -277,8 +321,8 @@ mod tests {
     }
 
     #[test]
-    fn damaged_measure_is_none() {
-        for text in ["", "1", "1,2", "1,2,2", "-1,2,0", "x,2,0"] {
+    fn measure_that_is_damaged_or_of_another_version_is_none() {
+        for text in ["", "1", "1,1,2", "1,1,2,2", "1,-1,2,0", "1,x,2,0", "1,1,2,0,1", "2,1,2,0"] {
             assert_eq!(Measure::parse(text), None, "{text}");
         }
     }
@@ -310,13 +354,10 @@ mod tests {
             for format in [Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter] {
                 let mut expected = Vec::new();
                 let notes = format.encode(&request, &mut store, &mut expected).unwrap();
-                let later = Later::new(measures(&store));
-                let mut lazy = Lazy { store: &mut store, later };
-                let (body, lazy_notes) = Body::new(|out| format.encode(&request, &mut lazy, out)).unwrap();
-                let later = lazy.later;
-                let texts = Store { bytes: store.bytes.clone(), asked: Vec::new() };
-                let body = body.with_later(later, Arc::new(Mutex::new(texts)));
+                let (measured, texts) = (copy(&store), copy(&store));
+                let (body, lazy_notes) = self::body(format, &request, &measured, &mut store, texts);
                 prop_assert_eq!(body.len(), expected.len() as u64);
+                prop_assert_eq!(body.gaps().len(), measurable(&thread, &store), "room for all attached texts");
                 prop_assert_eq!(String::from_utf8(bytes(&body).unwrap()), String::from_utf8(expected));
                 prop_assert_eq!(lazy_notes, notes);
             }

@@ -2,9 +2,9 @@
 //! and decodes the stream that comes back.
 //!
 //! The data flows one way. A [`Request`] names the model and the
-//! [`Thread`](jp_conversation::view::Thread) it gets; [`Format::encode`] writes its JSON into a
-//! [`Body`], loading one stored payload at a time ([`Contents`]), and says in [`Note`]s what the model
-//! can't be shown. A [`Client`] sends the body to an [`Endpoint`], as often as [`retry`] allows, and
+//! [`Thread`](jp_conversation::view::Thread) it gets; [`Format::body`] writes its JSON into a
+//! [`Body`], loading one stored payload at a time ([`Contents`]) or leaving room for texts that are read
+//! while it is sent ([`Later`]), and says in [`Note`]s what the model can't be shown. A [`Client`] sends the body to an [`Endpoint`], as often as [`retry`] allows, and
 //! hands out the answer as [`StreamEvent`]s while they arrive. [`discover`] finds a server on this
 //! machine, and [`models`] says what a model takes.
 //!
@@ -14,13 +14,13 @@
 //!
 //! ```
 //! use jp_conversation::view::Thread;
-//! use jp_llm::{BaseUrl, Body, Capabilities, Client, Contents, Endpoint, Error, Request, StreamEvent};
+//! use jp_llm::{BaseUrl, Capabilities, Client, Contents, Endpoint, Error, Request, StreamEvent};
 //!
 //! async fn answer(thread: &Thread<'_>, contents: &mut dyn Contents) -> Result<String, Error> {
 //!     let endpoint = Endpoint::new("llamacpp", BaseUrl::parse("http://127.0.0.1:8080")?, "qwen3");
 //!     let capabilities = Capabilities { images: true, ..Capabilities::default() };
 //!     let request = Request { capabilities, ..Request::new("llamacpp/qwen3", thread) };
-//!     let (body, _notes) = Body::new(|out| endpoint.format.encode(&request, contents, out))?;
+//!     let (body, _notes) = endpoint.format.body(&request, contents)?;
 //!
 //!     let client = Client::new(endpoint)?;
 //!     let mut response = client.send(&body, &mut |_retry| {}).await?;
@@ -74,7 +74,7 @@ pub use endpoint::{Endpoint, Secret};
 pub use error::{Error, Fault, Server};
 pub use event::{FinishReason, StreamEvent};
 pub use format::Format;
-pub use later::{Later, Loaded, Measure, Texts};
+pub use later::{Later, Loaded, Measure, TextSource};
 pub use parts::ERROR_LINE;
 pub use refusal::Refusal;
 pub use request::{Capabilities, Contents, Note, Request, Tool};

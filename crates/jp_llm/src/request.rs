@@ -67,7 +67,9 @@ pub trait Contents {
     /// [`Thread::blobs`](jp_conversation::view::Thread::blobs) that [`later`](Self::later) leaves, in that order.
     fn load(&mut self, blob: &BlobRef) -> Loaded;
 
-    /// Returns where to leave room for what need not be loaded yet; by default, everything is loaded.
+    /// Returns where to leave room for texts that need not be loaded yet; by default, everything is loaded.
+    ///
+    /// Where there is room, a NUL is written; [`Format::body`](crate::Format::body) makes a body of that.
     fn later(&mut self) -> Option<&mut Later> {
         None
     }

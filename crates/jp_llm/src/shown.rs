@@ -111,7 +111,7 @@ pub(crate) fn load_attached<'a>(
 ) -> Result<Shown<'a, Text<'a>>, Error> {
     if let (None, Payload::Stored(blob)) = (&resource.formatted, &resource.content)
         && let Some(later) = contents.later()
-        && let Some(measure) = later.take(blob, &resource.uri, form)
+        && let Some(measure) = later.leave_room(blob, &resource.uri, form)
     {
         return Ok(Shown::Text(Text::Later(measure)));
     }

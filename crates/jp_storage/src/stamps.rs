@@ -99,8 +99,8 @@ impl Stamps {
         if known.contents.len() <= MAX_ENTRIES {
             known.contents.iter().for_each(|(state, content)| write_line(&mut lines, state, content));
         }
-        let text = format!("{}\n{lines}", Checksum::of(lines.as_bytes()));
-        crate::files::replace_cache(&self.path, text.as_bytes())
+        lines.insert_str(0, &format!("{}\n", Checksum::of(lines.as_bytes())));
+        crate::files::replace_cache(&self.path, lines.as_bytes())
     }
 
     fn read(&self) -> &RwLock<Known> {

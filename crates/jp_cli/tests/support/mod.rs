@@ -100,6 +100,22 @@ impl Sandbox {
     }
 
     /// Returns every file below a directory of the workspace.
+    /// Returns the lines of the cache of file states.
+    pub fn file_states(&self) -> Option<String> {
+        let text = fs::read_to_string(self.file_states_path()?).unwrap();
+        Some(text.split_once('\n')?.1.to_owned())
+    }
+
+    /// Makes these the lines of the cache of file states.
+    pub fn write_file_states(&self, lines: &str) {
+        let checksum = jp_resource::Checksum::of(lines.as_bytes());
+        fs::write(self.file_states_path().unwrap(), format!("{checksum}\n{lines}")).unwrap();
+    }
+
+    fn file_states_path(&self) -> Option<PathBuf> {
+        self.files("../../.cache").into_iter().find(|path| path.ends_with("checksums"))
+    }
+
     pub fn files(&self, directory: &str) -> Vec<PathBuf> {
         let mut files = Vec::new();
         let mut pending = vec![self.path(directory)];

@@ -303,7 +303,7 @@ impl Encoder<'_> {
         out: &mut dyn Write,
     ) -> Result<(), Error> {
         let bytes = match loaded {
-            Shown::Text(text) => return write_text_resource(resource, &text, place, out),
+            Shown::Text(text) => return write_text_resource(resource, &text, out),
             Shown::Binary(bytes) => bytes,
         };
         let mime = essence(resource.mime_type.as_deref().unwrap_or(UNKNOWN));
@@ -379,8 +379,12 @@ impl Encoder<'_> {
             StoredBlock::Question { question } => content.write_text(&question.text, out),
             StoredBlock::Resource { resource, .. } => {
                 content.begin(out)?;
-                let loaded = shown::load_result_resource(block, resource, self.contents)?;
-                self.write_resource(result.turn, resource, loaded.now(), place, out)?;
+                match shown::load_result_resource(block, resource, self.contents)? {
+                    Shown::Text(text) if place == Place::FailedResult && !is_blank(&text) => {
+                        write_text(out, |out| out.push(&view::resource_block(resource, &text)))?;
+                    }
+                    loaded => self.write_resource(result.turn, resource, loaded.now(), place, out)?,
+                }
                 Ok(out.write_all(b"}")?)
             }
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {
@@ -464,17 +468,9 @@ fn write_tool_use(id: &str, call: &ToolCallRequest, out: &mut dyn Write) -> Resu
 }
 
 /// Writes text as a document where there may be one, which the API wants to have something in it.
-fn write_text_resource(
-    resource: &Snapshot,
-    text: &Text<'_>,
-    place: Place,
-    out: &mut dyn Write,
-) -> Result<(), Error> {
+fn write_text_resource(resource: &Snapshot, text: &Text<'_>, out: &mut dyn Write) -> Result<(), Error> {
     if text.is_blank() {
         return write_text(out, |out| xml::write_text(out, resource, text));
-    }
-    if let (Text::Now(text), Place::FailedResult) = (text, place) {
-        return write_text(out, |out| out.push(&view::resource_block(resource, text)));
     }
     write_document(resource, out, |out| {
         out.write_all(br#"{"type":"text","media_type":"text/plain","data":"#)?;

@@ -7,7 +7,7 @@ use jp_resource::{BlobRef, Encoding, ResourceContent};
 
 use super::*;
 use crate::{
-    BaseUrl, Later, Loaded, Measure, Secret, Texts,
+    BaseUrl, Later, Loaded, Measure, Secret, TextSource,
     error::with_causes,
     json::GAP,
     later::TextForm,
@@ -86,7 +86,7 @@ fn request_has_length_key_and_path() {
 /// What is read for a body: `None` can't be.
 struct Read(Option<&'static str>);
 
-impl Texts for Read {
+impl TextSource for Read {
     fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send> {
         let read = self.0.map(|text| ResourceContent::Text(text.repeat(100_000))).ok_or("no such blob");
         Box::new(blobs.into_iter().map(move |_| Ok(read.clone()?)))
@@ -98,9 +98,9 @@ fn body_with_room(read: Read) -> Body {
     let text = "\"x\"\n".repeat(100_000);
     let blob = BlobRef::of(text.as_bytes(), Encoding::Utf8);
     let measure = Measure::of(&text).unwrap();
-    let mut later = Later::new(Arc::new([(blob.checksum, measure)].into()));
-    later.take(&blob, "file:///a", TextForm::Plain).unwrap();
-    Body::new(|out| Ok(out.write_all(&[b',', GAP, b','])?)).unwrap().0.with_later(later, Arc::new(read))
+    let mut later = Later::new(Arc::new([(blob.checksum, measure)].into()), Arc::new(read));
+    later.leave_room(&blob, "file:///a", TextForm::Plain).unwrap();
+    Body::new(|out| Ok(out.write_all(&[b',', GAP, b','])?)).unwrap().0.with_room(&mut later)
 }
 
 #[test]

@@ -200,32 +200,33 @@ impl Batch {
         Ok(())
     }
 
-    /// Gives all that is staged its names: many from two threads, each with directories of its own.
+    /// Gives all that is staged its names; where it is much, a second thread takes a half.
     fn rename_all(&self, state: &mut State) -> Result<(), BlobError> {
-        let is_staged = |entry: &Entry| matches!(entry, Entry::Staged { .. });
-        let mut staged: Vec<_> = state.entries.iter_mut().filter(|(_, entry)| is_staged(entry)).collect();
-        if staged.len() < MANY {
-            return self.rename(&mut staged);
+        let mut entries: Vec<_> = state.entries.iter_mut().collect();
+        if entries.len() >= MANY {
+            // So the two are in different directories.
+            entries.sort_unstable_by_key(|(checksum, _)| **checksum);
+            let half = entries.len() / 2;
+            let (here, there) = entries.split_at_mut(half);
+            thread::scope(|scope| {
+                let other = thread::Builder::new().spawn_scoped(scope, || self.rename(there));
+                self.rename(here)?;
+                // Where the system has no thread for it, it is done below.
+                let Ok(other) = other else { return Ok(()) };
+                other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })?;
         }
-        staged.sort_unstable_by_key(|(checksum, _)| **checksum);
-        let half = staged.len() / 2;
-        let (here, there) = staged.split_at_mut(half);
-        thread::scope(|scope| {
-            let other = thread::Builder::new().spawn_scoped(scope, || self.rename(there));
-            self.rename(here)?;
-            let other =
-                other.map_err(BlobError::io("start a thread to name what is in", self.blobs.directory()))?;
-            other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })
+        self.rename(&mut entries)
     }
 
-    fn rename(&self, staged: &mut [(&Checksum, &mut Entry)]) -> Result<(), BlobError> {
+    fn rename(&self, entries: &mut [(&Checksum, &mut Entry)]) -> Result<(), BlobError> {
         let directory = self.directory()?;
-        for (checksum, entry) in staged {
+        for (checksum, entry) in entries {
+            let Entry::Staged { length } = **entry else { continue };
             directory
                 .rename(&temporary_name(checksum, self.id), &blob_name(checksum))
                 .map_err(|error| BlobError::io("create", self.blobs.path(checksum))(error))?;
-            **entry = Entry::Settled { length: entry.length().unwrap_or_default() };
+            **entry = Entry::Settled { length };
         }
         Ok(())
     }
@@ -479,7 +480,7 @@ mod tests {
         let store = Store::new();
         let batch = store.blobs.batch();
         let put = |number: usize| batch.put(format!("content {number}").as_bytes(), Encoding::Utf8).unwrap();
-        let blobs: Vec<_> = (0..500).map(put).collect();
+        let blobs: Vec<_> = (0..2 * MANY).map(put).collect();
         batch.offer();
         thread::scope(|scope| {
             let committing = scope.spawn(|| batch.commit().unwrap());

@@ -137,8 +137,7 @@ pub(super) fn encode(
     let (format, request) = request(asked, thread, tools, model, facts);
     let request = Request { cache_key: cache_key.as_deref(), ..request };
     let mut contents = contents::contents(thread, asked);
-    let (body, notes) = Body::new(|out| format.encode(&request, &mut contents, out))?;
-    let body = body.with_later(contents.later, Arc::new(contents::Stored::of(asked)));
+    let (body, notes) = format.body(&request, &mut contents)?;
     Ok(Written { body, notes, is_shortened: thread.is_shortened() })
 }
 

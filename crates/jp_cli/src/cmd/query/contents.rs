@@ -7,7 +7,7 @@ use std::{
 };
 
 use jp_conversation::view::Thread;
-use jp_llm::{Contents, Later, Loaded, Texts};
+use jp_llm::{Contents, Later, Loaded, TextSource};
 use jp_resource::{BlobRef, Checksum, ResourceContent};
 use jp_storage::{BlobError, Blobs, ReadAhead};
 
@@ -37,7 +37,7 @@ pub(super) struct Ahead {
     expected: VecDeque<BlobRef>,
     ahead: ReadAhead,
     stores: Vec<Blobs>,
-    pub(super) later: Later,
+    later: Later,
 }
 
 /// Starts reading what a thread needs.
@@ -50,11 +50,12 @@ pub(super) fn contents(thread: &Thread<'_>, asked: &Asked<'_>) -> Ahead {
         None => (thread.blobs(), Arc::clone(&asked.measures)),
     };
     expected.retain(|blob| !measures.contains_key(&blob.checksum));
+    let stored = Stored { blobs: store.blobs().clone(), files: Arc::clone(&asked.files) };
     Ahead {
         ahead: store.blobs().read_ahead(expected.clone(), Arc::clone(&asked.files)),
         expected: expected.into(),
         stores: scratch.into_iter().chain([store.blobs().clone()]).collect(),
-        later: Later::new(measures),
+        later: Later::new(measures, Arc::new(stored)),
     }
 }
 
@@ -75,18 +76,12 @@ impl Contents for Ahead {
 }
 
 /// Where a request finds the texts that it has room for.
-pub(super) struct Stored {
+struct Stored {
     blobs: Blobs,
     files: Arc<HashMap<Checksum, PathBuf>>,
 }
 
-impl Stored {
-    pub(super) fn of(asked: &Asked<'_>) -> Self {
-        Self { blobs: asked.store.blobs().clone(), files: Arc::clone(&asked.files) }
-    }
-}
-
-impl Texts for Stored {
+impl TextSource for Stored {
     fn read(&self, blobs: Vec<BlobRef>) -> Box<dyn Iterator<Item = Loaded> + Send> {
         let ahead = self.blobs.read_ahead(blobs, Arc::clone(&self.files));
         Box::new(ahead.map(|read| Ok(read?)))
