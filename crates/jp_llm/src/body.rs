@@ -10,7 +10,7 @@ use futures_util::{TryStreamExt as _, stream};
 use tempfile::SpooledTempFile;
 use tokio::sync::mpsc;
 
-use crate::{Error, Later, TextSource, json::GAP, later::Gap};
+use crate::{Error, Later, Loaded, TextSource, json::GAP, later::Gap};
 
 /// A request's body, written once and sent as often as needed.
 ///
@@ -22,11 +22,16 @@ pub struct Body {
     file_len: u64,
     gaps: Arc<[Gap]>,
     texts: Option<Arc<dyn TextSource>>,
+    /// The first reading of the texts, which begins with the body: a little is there once the body is sent.
+    begun: Arc<Mutex<Option<Reading>>>,
     len: u64,
 }
 
 /// Why a body could not be read for a connection.
 pub(crate) type Unread = Arc<Mutex<Option<Error>>>;
+
+/// Texts on their way.
+type Reading = Box<dyn Iterator<Item = Loaded> + Send>;
 
 /// A part of a body with its texts.
 type Filled = Result<Vec<u8>, Error>;
@@ -44,14 +49,16 @@ impl Body {
         let mut file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         let len = file.stream_position()?;
         let file = Arc::new(Mutex::new(file));
-        Ok((Self { file, file_len: len, gaps: Arc::default(), texts: None, len }, result))
+        let (gaps, begun) = (Arc::default(), Arc::default());
+        Ok((Self { file, file_len: len, gaps, texts: None, begun, len }, result))
     }
 
     /// Says what goes where room was left while the body was written.
     pub(crate) fn with_room(self, later: &mut Later) -> Self {
         let (gaps, texts) = later.take_gaps();
         let room: u64 = gaps.iter().map(Gap::len).sum();
-        Self { len: self.file_len - gaps.len() as u64 + room, gaps, texts: Some(texts), ..self }
+        let begun = Arc::new(Mutex::new(Some(read(&gaps, &*texts))));
+        Self { len: self.file_len - gaps.len() as u64 + room, gaps, texts: Some(texts), begun, ..self }
     }
 
     /// Returns how many bytes it has.
@@ -124,7 +131,8 @@ impl Body {
 
     fn fill(&self, sender: &mpsc::Sender<Filled>) -> Result<(), Error> {
         let Some(texts) = &self.texts else { return Ok(()) };
-        let mut texts = texts.read(self.gaps.iter().map(|gap| gap.blob).collect());
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut texts = begun.unwrap_or_else(|| read(&self.gaps, &**texts));
         let mut gaps = self.gaps.iter();
         let mut out = Sent { sender, chunk: Vec::with_capacity(CHUNK) };
         for written in self.file_chunks() {
@@ -145,6 +153,10 @@ impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Body({} bytes)", self.len)
     }
+}
+
+fn read(gaps: &[Gap], texts: &dyn TextSource) -> Reading {
+    texts.read(gaps.iter().map(|gap| gap.blob).collect())
 }
 
 /// Passes on what was received, and says so where it ends before all `left` bytes came: a thread panicked.
