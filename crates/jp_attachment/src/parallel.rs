@@ -36,7 +36,9 @@ pub(crate) fn map<T: Sync, S, R: Send, E: Send>(
 
 fn on_threads<R: Send>(workers: NonZeroUsize, run: impl Fn() -> Vec<R> + Sync) -> Vec<R> {
     thread::scope(|scope| {
-        let others: Vec<_> = (1..workers.get()).map(|_| scope.spawn(&run)).collect();
+        // As many as the system has threads for; one is here.
+        let others = (1..workers.get()).map_while(|_| thread::Builder::new().spawn_scoped(scope, &run).ok());
+        let others: Vec<_> = others.collect();
         let mut done = run();
         for other in others {
             match other.join() {

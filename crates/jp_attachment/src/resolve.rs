@@ -57,11 +57,14 @@ fn all_at_once(parts: &[Part], context: &Context<'_>) -> Vec<Result<Resolved, At
     };
     let run = &run;
     thread::scope(|scope| {
-        let running: Vec<_> = parts.iter().map(|part| scope.spawn(move || run(part))).collect();
-        let join = |running: thread::ScopedJoinHandle<'_, _>| {
-            running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let start = |part| thread::Builder::new().spawn_scoped(scope, move || run(part)).map_err(|_| part);
+        let running: Vec<_> = parts.iter().map(start).collect();
+        let finish = |running: Result<thread::ScopedJoinHandle<'_, _>, _>| match running {
+            Ok(running) => running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            // The system had no thread for it.
+            Err(part) => run(part),
         };
-        running.into_iter().map(join).collect()
+        running.into_iter().map(finish).collect()
     })
 }
 

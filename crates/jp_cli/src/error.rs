@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, process::ExitCode};
 
+use jp_storage::BlobError;
+
 /// How the command ended (design 05).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
@@ -60,7 +62,10 @@ impl fmt::Display for Failure {
 /// A library's error, as "failed to …" with its causes.
 impl<E: Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        let mut failure = Self::new(format!("failed to {}", chain(&error)));
+        // What the system says by itself is no deed.
+        let is_deed = !(&error as &(dyn Error + 'static)).is::<std::io::Error>();
+        let deed = if is_deed { "" } else { "go on: " };
+        let mut failure = Self::new(format!("failed to {deed}{}", chain(&error)));
         failure.hints.extend(hint_for(&error).map(str::to_owned));
         failure
     }
@@ -81,12 +86,33 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// Finds advice for what the system said.
+/// Returns whether the process, or the system, has as many open files as it may have.
+fn is_out_of_files(error: &std::io::Error) -> bool {
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    cfg!(unix) && matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
+}
+
+/// Finds advice for what the system or the store said.
 fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
     while let Some(error) = next {
-        if let Some(kind) = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind) {
-            return match kind {
+        match error.downcast_ref::<BlobError>() {
+            Some(BlobError::Missing { .. }) => {
+                return Some(
+                    "attaching what it is from again puts it back; `jp storage check` finds all that lacks.",
+                );
+            }
+            Some(BlobError::Corrupt { .. }) => {
+                return Some(
+                    "delete that file, and attach what it is from again; `jp storage check` finds all that is damaged.",
+                );
+            }
+            _ => {}
+        }
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return match error.kind() {
+                _ if is_out_of_files(error) => Some("let it open more files: `ulimit -n 1024`."),
                 std::io::ErrorKind::StorageFull => Some("free some space on that disk and try again."),
                 std::io::ErrorKind::ReadOnlyFilesystem => {
                     Some("`jp query --no-persist` asks without storing anything.")

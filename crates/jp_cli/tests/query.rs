@@ -561,3 +561,30 @@ fn text_that_is_not_as_long_as_is_remembered_is_an_error_and_then_read_first() {
     assert_eq!(server.received().len(), sent + 1);
     assert!(last_message(&server).contains("mine\n") && last_message(&server).contains("a text"));
 }
+
+#[test]
+fn content_that_is_lost_is_named_with_the_way_back_and_the_message_is_kept() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "a text of some length\n");
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "one"]).succeeded();
+    let blob = sandbox.files(".jp/blobs").pop().unwrap();
+    let whole = fs::read(&blob).unwrap();
+    for (lost, hint) in
+        [(None, "attaching what it is from again"), (Some(&whole[..whole.len() - 9]), "delete that file")]
+    {
+        match lost {
+            None => fs::remove_file(&blob).unwrap(),
+            Some(bytes) => fs::write(&blob, bytes).unwrap(),
+        }
+        let name = blob.file_name().unwrap().to_str().unwrap();
+        let run = sandbox.jp(&["q", "two"]);
+        run.failed(1, &["a.txt for the request", name, hint, "hint: the message is kept"]);
+        assert_eq!(server.received().len(), 1);
+    }
+    // What is said: delete it, and attach it again.
+    fs::remove_file(&blob).unwrap();
+    sandbox.jp(&["q", "-a", "a.txt", "three"]).succeeded();
+    sandbox.jp(&["q", "four"]).succeeded();
+    assert_eq!(fs::read(&blob).unwrap(), whole);
+}

@@ -2,11 +2,14 @@ use std::{
     fmt,
     io::{self, BufWriter, Read, Seek, SeekFrom, Write},
     iter, mem,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
 };
 
-use futures_util::{TryStreamExt as _, stream};
+use futures_util::stream;
 use tempfile::SpooledTempFile;
 use tokio::sync::mpsc;
 
@@ -27,8 +30,39 @@ pub struct Body {
     len: u64,
 }
 
-/// Why a body could not be read for a connection.
-pub(crate) type Unread = Arc<Mutex<Option<Error>>>;
+/// How far the reading of a body for a connection is.
+#[derive(Debug, Default)]
+pub(crate) struct Sending {
+    taken: AtomicU64,
+    failure: Mutex<Option<Error>>,
+}
+
+impl Sending {
+    /// Returns how many bytes the connection has taken.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Gives out why the body could not be read, as a connection only says that it broke.
+    pub(crate) fn take_failure(&self) -> Option<Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Takes note of what a connection is given.
+    fn note(&self, chunk: Result<Vec<u8>, Error>) -> io::Result<Vec<u8>> {
+        match chunk {
+            Ok(chunk) => {
+                self.taken.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+                Ok(chunk)
+            }
+            Err(error) => {
+                let told = io::Error::other(error.to_string());
+                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Err(told)
+            }
+        }
+    }
+}
 
 /// Texts on their way.
 type Reading = Box<dyn Iterator<Item = Loaded> + Send>;
@@ -87,25 +121,21 @@ impl Body {
         Box::new(iter::from_fn(move || counted(filled.blocking_recv(), &mut left)))
     }
 
-    /// Reads the body for a connection; what goes wrong is put into `unread`, as a connection only says that it broke.
+    /// Reads the body for a connection.
     ///
     /// Blocks only for what is in the file, whose pages are in the cache.
-    pub(crate) fn to_reqwest(&self, unread: &Unread) -> reqwest::Body {
-        let unread = Arc::clone(unread);
-        let told = move |error: Error| {
-            let told = io::Error::other(error.to_string());
-            *unread.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            told
-        };
+    pub(crate) fn to_reqwest(&self, sending: &Arc<Sending>) -> reqwest::Body {
+        let sending = Arc::clone(sending);
         if self.gaps.is_empty() {
-            let chunks = self.file_chunks().map(move |chunk| chunk.map_err(|error| told(error.into())));
+            let chunks = self.file_chunks().map(move |chunk| sending.note(chunk.map_err(Error::from)));
             return reqwest::Body::wrap_stream(stream::iter(chunks));
         }
         let (mut filled, mut left) = (self.filled(), self.len);
         let chunks = stream::poll_fn(move |context| {
-            filled.poll_recv(context).map(|received| counted(received, &mut left))
+            let received = filled.poll_recv(context).map(|received| counted(received, &mut left));
+            received.map(|chunk| chunk.map(|chunk| sending.note(chunk)))
         });
-        reqwest::Body::wrap_stream(chunks.map_err(told))
+        reqwest::Body::wrap_stream(chunks)
     }
 
     /// Reads what was written, with its gaps.

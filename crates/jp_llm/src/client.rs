@@ -1,6 +1,6 @@
 use std::{
     collections::VecDeque,
-    sync::PoisonError,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
     Body, Decoder, Endpoint, Error, Fault, Refusal, RetryNotice, Server, StreamEvent,
-    body::Unread,
+    body::Sending,
     error::excerpt,
     http,
     retry::{Advice, next_delay},
@@ -87,28 +87,29 @@ impl Client {
     }
 
     async fn attempt(&self, body: &Body) -> Result<Response<'_>, Error> {
-        let unread = Unread::default();
+        let sending = Arc::default();
         let attempt = async {
-            let response = self.post(body, &unread).await?;
+            let response = self.post(body, &sending).await?;
             let response = self.check_status(response).await?;
             let response = self.check_content_type(response).await?;
             let mut response = Response::new(self, response);
             response.wait_for_event().await?;
+            if sending.taken() < body.len() {
+                return Err(self.stream_error(Fault::Early));
+            }
             Ok(response)
         };
-        let answered = attempt.await;
-        answered
-            .map_err(|error| unread.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(error))
+        attempt.await.map_err(|error| sending.take_failure().unwrap_or(error))
     }
 
-    async fn post(&self, body: &Body, unread: &Unread) -> Result<reqwest::Response, Error> {
+    async fn post(&self, body: &Body, sending: &Arc<Sending>) -> Result<reqwest::Response, Error> {
         let request = self
             .http
             .post(self.endpoint.base_url.join(&self.endpoint.format.path(&self.endpoint.model)))
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, self.endpoint.format.content_type())
             .header(CONTENT_LENGTH, body.len())
-            .body(body.to_reqwest(unread));
+            .body(body.to_reqwest(sending));
         let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
         let limit = self.endpoint.first_byte_timeout;
         match timeout(limit, request.send()).await {

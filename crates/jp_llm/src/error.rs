@@ -112,6 +112,9 @@ pub enum Fault {
         /// Its beginning, on one line.
         excerpt: String,
     },
+    /// It can't be about the request.
+    #[error("it began before the whole request was sent")]
+    Early,
     /// The server reported an error in the stream.
     #[error("the server says: {message}")]
     Provider {

@@ -128,7 +128,8 @@ fn is_transient(error: &Error) -> bool {
             Fault::Idle { .. }
             | Fault::TooLarge { .. }
             | Fault::Malformed { .. }
-            | Fault::NotAStream { .. } => false,
+            | Fault::NotAStream { .. }
+            | Fault::Early => false,
         },
         Error::BaseUrl { .. } | Error::Load { .. } | Error::Write(_) | Error::Setup { .. } => false,
     }

@@ -239,15 +239,14 @@ fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(
 impl Recording {
     /// Does some work while the disk takes what was written; nothing is sent before both are done. Once it is stored,
     /// the conversation is the current one.
-    fn beside<T>(
-        &mut self,
-        context: &Context<'_>,
-        work: impl FnOnce() -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+    fn beside<T>(&mut self, context: &Context<'_>, work: impl FnOnce() -> T) -> Result<T, Failure> {
         let pending = std::mem::take(&mut self.pending);
         let done = std::thread::scope(|scope| {
-            let start = |pending: Pending| scope.spawn(|| pending.finish());
-            let finishing: Vec<_> = pending.into_iter().map(start).collect();
+            let start = |pending: Pending| {
+                let thread = std::thread::Builder::new().spawn_scoped(scope, || pending.finish());
+                thread.map_err(|error| Failure::new(format!("failed to start a thread: {error}")))
+            };
+            let finishing = pending.into_iter().map(start).collect::<Result<Vec<_>, _>>()?;
             let done = work();
             for thread in finishing {
                 thread
@@ -259,7 +258,7 @@ impl Recording {
         if let Err(error) = context.sessions().set_current(self.writer.id()) {
             context.output.warn(&format!("the current conversation was not remembered: {error}"));
         }
-        done
+        Ok(done)
     }
 }
 

@@ -135,6 +135,27 @@ fn text_that_can_not_be_read_ends_the_request_and_is_no_fault_of_the_network() {
 }
 
 #[test]
+fn answer_that_begins_before_the_request_is_sent_is_none() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let answering = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut [0; 100]).unwrap();
+        let answer = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_owned() + &chunk("ok");
+        stream.write_all(answer.as_bytes()).unwrap();
+        stream
+    });
+    let client = Client::new(endpoint(&url)).unwrap();
+    let (body, mut retries) = (body(&"x".repeat(30_000_000)), 0);
+    let sent = block_on(async { client.send(&body, &mut |_| retries += 1).await.map(drop) });
+    let error = with_causes(&sent.unwrap_err()).replace(&url, "URL");
+    assert_eq!(error, "read the answer of llamacpp at URL: it began before the whole request was sent");
+    assert_eq!(retries, 0);
+    drop(answering.join().unwrap());
+}
+
+#[test]
 fn answer_arrives_whole() {
     let (exchange, _) = play(vec![Reply::words(&["Hello, ", "wörld"])], unchanged);
     let expected = Exchange { words: "Hello, wörld".to_owned(), error: String::new(), retries: vec![] };

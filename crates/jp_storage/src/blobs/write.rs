@@ -160,7 +160,10 @@ impl Batch {
     }
 
     fn store(&self, blob: &BlobRef, content: &[u8]) -> Result<(), BlobError> {
-        if let Some(kept) = self.keep(blob, None)? {
+        // What is damaged is written again: the content is at hand.
+        if let Some(kept) = self.keep(blob, None)?
+            && self.blobs.read(blob).is_ok()
+        {
             self.state().reuse(blob, kept);
             return Ok(());
         }
@@ -608,6 +611,22 @@ mod tests {
         let error = batch.put(b"content", Encoding::Utf8).unwrap_err();
         assert!(error.to_string().contains(shard.to_str().unwrap()), "{error}");
         assert!(matches!(batch.commit(), Err(BlobError::Incomplete { .. })));
+    }
+
+    #[test]
+    fn damaged_blob_is_written_again_where_its_content_is_at_hand() {
+        let store = Store::new();
+        let content: Vec<u8> = (0..9_000_u32).flat_map(|number| (number * 7919).to_le_bytes()).collect();
+        let (blob, _) = store.add(&content);
+        let path = store.blobs.path(&blob.checksum);
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0xff;
+        fs::write(&path, bytes).unwrap();
+        assert!(matches!(store.blobs.read(&blob), Err(BlobError::Corrupt { .. })));
+        let (_, report) = store.add(&content);
+        assert_eq!((report.written, report.reused), (1, 0));
+        assert_eq!(store.blobs.read(&blob).unwrap(), content);
     }
 
     #[test]

@@ -31,15 +31,12 @@ pub(super) fn run(
     let interrupt = asked.context.interrupt();
     let ready = || ready(&asked, model);
     let ready = match recording.as_deref_mut() {
-        Some(recording) => recording.beside(asked.context, ready),
+        Some(recording) => recording.beside(asked.context, ready)?,
         None => ready(),
     };
     let ready = ready.and_then(|ready| interrupt.check().map(|()| ready));
     let Ready { runtime, schema, toolbox, tools, facts, first } =
-        ready.map_err(|failure| match failure.code {
-            Code::Interrupted => kept_message(failure, recording.is_some()),
-            _ => failure,
-        })?;
+        ready.map_err(|failure| kept_message(failure, recording.is_some()))?;
 
     let writer = recording.map(|recording| &mut recording.writer);
     let id = writer.as_ref().map(|writer| writer.id().to_string());

@@ -22,7 +22,11 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn new() -> Result<Self, Failure> {
-        let directory = tempfile::Builder::new().prefix("jp-").tempdir()?;
+        let directory = tempfile::Builder::new().prefix("jp-").tempdir();
+        let directory = directory.map_err(|error| {
+            Failure::new(format!("failed to make a temporary directory: {error}"))
+                .with_hint("TMPDIR names the directory that it is made in.")
+        })?;
         let blobs = Blobs::open(directory.path().join("blobs"));
         Ok(Self { _directory: directory, blobs })
     }

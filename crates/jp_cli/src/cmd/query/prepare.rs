@@ -97,7 +97,8 @@ fn attach(
     let attaches = !explicit.is_empty() || !earlier.plan.resolve.is_empty();
     std::thread::scope(|scope| {
         if attaches {
-            scope.spawn(|| stamps.preload());
+            // Where there is no thread for it, it is read when it is needed.
+            _ = std::thread::Builder::new().spawn_scoped(scope, || stamps.preload());
         }
         resolve(context, config, earlier, explicit, resolving)
     })

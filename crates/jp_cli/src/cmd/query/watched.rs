@@ -29,7 +29,8 @@ pub(super) fn watched(
         let (done, is_done) = mpsc::channel::<()>();
         let output = context.output;
         let progress = &progress;
-        scope.spawn(move || show(output, progress, &is_done));
+        // Without a thread for it nothing is shown.
+        _ = std::thread::Builder::new().spawn_scoped(scope, move || show(output, progress, &is_done));
         let resolved = resolve();
         drop(done);
         resolved
