@@ -248,8 +248,11 @@ fn announced_port(process: &mut Child, before: &str) -> u16 {
     rest.split(|character: char| !character.is_ascii_digit()).next().unwrap().parse().unwrap()
 }
 
+/// Finds a port below those that the system gives to whoever asks for any: nobody else takes it meanwhile.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    let ports = (0..).map(|attempt| 20_000 + (std::process::id() + attempt) % 10_000);
+    let mut ports = ports.map(|port| u16::try_from(port).unwrap());
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
 fn await_connection(port: u16) {

@@ -19,7 +19,7 @@ use std::{
 use hostile::{
     Listening, UNATTENDED, USER, calling_once, calling_rounds, stdio, with_short_calls, with_short_start,
 };
-use jp_llm::testing::Server;
+use jp_llm::testing::{Server, UNUSED_URL};
 use serde_json::json;
 use support::{Run, Sandbox, answering, last_request, results};
 use terminal::Terminal;
@@ -470,8 +470,7 @@ fn last_words_on_stderr_steer_nothing_either() {
 
 #[test]
 fn endpoint_that_nobody_listens_at_costs_its_tools() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    Came::of(&format!("providers.mcp.peer.url = 'http://{nobody}/mcp'\n"))
+    Came::of(&format!("providers.mcp.peer.url = '{UNUSED_URL}/mcp'\n"))
         .lost_its_tools("it can't be reached: ");
 }
 

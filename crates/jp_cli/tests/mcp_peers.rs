@@ -250,7 +250,7 @@ struct Listening {
 impl Listening {
     /// Starts server-everything over HTTP.
     fn node(program: &str) -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let mut command = Command::new("node");
         command.args([program, "streamableHttp"]).env("PORT", port.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -265,6 +265,13 @@ impl Listening {
         std::thread::spawn(move || stderr.read_to_end(&mut Vec::new()));
         Self { child, port }
     }
+}
+
+/// Finds a port below those that the system gives to whoever asks for any: nobody else takes it meanwhile.
+fn free_port() -> u16 {
+    let ports = (0..).map(|attempt| 20_000 + (std::process::id() + attempt) % 10_000);
+    let mut ports = ports.map(|port| u16::try_from(port).unwrap());
+    ports.find(|port| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
 impl Drop for Listening {

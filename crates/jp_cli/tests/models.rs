@@ -9,7 +9,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use jp_llm::testing::{Reply, Server, unused_url};
+use jp_llm::testing::{Reply, Server, UNUSED_URL};
 use serde_json::{Value, json};
 use support::Sandbox;
 
@@ -52,7 +52,7 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
         "[providers.aliases]\nx = \"anthropic/claude-x\"\n[providers.llm.anthropic]\nbase_url = \"{}\"\n\
          [providers.llm.anthropic.models.claude-x]\npdf = false\n[providers.llm.gone]\nbase_url = \"{}\"\n",
         hosted.url(),
-        unused_url(),
+        UNUSED_URL,
     );
     sandbox.write("~/.config/jp/config.toml", config);
     let mut command = sandbox.command(&["model", "ls"]);
@@ -86,7 +86,7 @@ fn every_provider_that_is_set_up_is_listed_with_what_its_models_take() {
 
 #[test]
 fn provider_that_does_not_answer_is_an_error_if_it_is_asked_for() {
-    let sandbox = Sandbox::new().with_url(&unused_url());
+    let sandbox = Sandbox::new().with_url(UNUSED_URL);
     sandbox.jp(&["model", "ls", "llamacpp"]).failed(1, &["failed to reach llamacpp", "connection refused"]);
     sandbox.jp(&["model", "ls", "nobody"]).failed(1, &["nothing is known of the provider `nobody`"]);
     let run = sandbox.jp(&["model", "ls", "anthropic"]).failed(1, &["ANTHROPIC_API_KEY is not set"]);

@@ -10,7 +10,7 @@ mod support;
 
 use std::{fs, io::Write as _, process::Stdio};
 
-use jp_llm::testing::{Reply, Server, chunk, unused_url};
+use jp_llm::testing::{Reply, Server, UNUSED_URL, chunk};
 use serde_json::json;
 use support::{Sandbox, answer, answering, last_message, last_request, run};
 
@@ -144,7 +144,7 @@ fn explain_sends_and_stores_nothing() {
 
 #[test]
 fn failed_query_is_kept_and_sent_again_without_words() {
-    let sandbox = Sandbox::new().with_url(&unused_url());
+    let sandbox = Sandbox::new().with_url(UNUSED_URL);
     sandbox.write("a.txt", "abc");
     sandbox.jp(&["query", "--new", "-a", "a.txt", "is it?"]).failed(
         1,

@@ -1,5 +1,6 @@
 use std::{
     collections::VecDeque,
+    pin::pin,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -111,10 +112,19 @@ impl Client {
             .header(CONTENT_LENGTH, body.len())
             .body(body.to_reqwest(sending));
         let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
-        let limit = self.endpoint.first_byte_timeout;
-        match timeout(limit, request.send()).await {
-            Ok(sent) => sent.map_err(|error| self.request_error(error)),
-            Err(_) => Err(self.stream_error(Fault::Idle { limit })),
+        let (limit, len) = (self.endpoint.first_byte_timeout, body.len());
+        let mut answer = pin!(request.send());
+        loop {
+            let before = sending.taken();
+            match (timeout(limit, &mut answer).await, sending.taken()) {
+                (Ok(sent), _) => return sent.map_err(|error| self.request_error(error)),
+                // A slow upload is no silence.
+                (Err(_), taken) if taken > before => (),
+                (Err(_), taken) if taken < len => {
+                    return Err(self.stream_error(Fault::NotTaken { limit, taken, len }));
+                }
+                (Err(_), _) => return Err(self.stream_error(Fault::Idle { limit })),
+            }
         }
     }
 

@@ -53,7 +53,7 @@ async fn probe(candidate: &Candidate<'_>) -> Option<Found> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Reply, Server, block_on, unused_url};
+    use crate::testing::{Reply, Server, UNUSED_URL, block_on};
 
     fn listing(models: &str) -> Server {
         Server::routed(vec![("/v1/models", Reply::json(200, models))])
@@ -74,8 +74,8 @@ mod tests {
         let empty = listing(r#"{"data":null}"#);
         let expect = |provider: &str, model: &str| Some((provider.to_owned(), model.to_owned()));
         assert_eq!(found(llamacpp.url(), ollama_server.url()), expect("llamacpp", "qwen3"));
-        assert_eq!(found(&unused_url(), ollama_server.url()), expect("ollama", "gemma3"));
-        assert_eq!(found(&unused_url(), empty.url()), None);
+        assert_eq!(found(UNUSED_URL, ollama_server.url()), expect("ollama", "gemma3"));
+        assert_eq!(found(UNUSED_URL, empty.url()), None);
     }
 
     #[test]

@@ -15,7 +15,8 @@ pub struct Endpoint {
     pub model: String,
     /// Sent as a bearer token.
     pub api_key: Option<Secret>,
-    /// How long the answer may take to begin: a small machine reads a long prompt slowly.
+    /// How long the answer may take to begin once the request is sent: a small machine reads a long prompt slowly. It
+    /// is also how long the server may take no more of the request.
     pub first_byte_timeout: Duration,
     /// How long nothing may come once the answer has begun.
     pub idle_timeout: Duration,

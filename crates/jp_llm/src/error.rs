@@ -90,6 +90,16 @@ pub enum Fault {
         /// How long was waited.
         limit: Duration,
     },
+    /// No more of the request could be sent for too long.
+    #[error("no more of the request could be sent for {} s, after {taken} of its {len} bytes", .limit.as_secs_f64())]
+    NotTaken {
+        /// How long was waited.
+        limit: Duration,
+        /// How many bytes the connection took.
+        taken: u64,
+        /// How many bytes the request has.
+        len: u64,
+    },
     /// It is too large.
     #[error("it has more than {limit} bytes")]
     TooLarge {

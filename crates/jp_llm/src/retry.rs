@@ -126,6 +126,7 @@ fn is_transient(error: &Error) -> bool {
             Fault::Truncated | Fault::Broken(_) => true,
             Fault::Provider { status, .. } => status.is_some_and(is_transient_status),
             Fault::Idle { .. }
+            | Fault::NotTaken { .. }
             | Fault::TooLarge { .. }
             | Fault::Malformed { .. }
             | Fault::NotAStream { .. }

@@ -1,5 +1,8 @@
 use std::{
+    io::{self, Read as _, Write as _},
+    net::TcpListener,
     sync::Arc,
+    thread::{self, sleep},
     time::{Duration, Instant},
 };
 
@@ -12,7 +15,7 @@ use crate::{
     json::GAP,
     later::TextForm,
     retry::Policy,
-    testing::{self, Reply, block_on, chunk, unused_url},
+    testing::{self, Reply, UNUSED_URL, block_on, chunk},
 };
 
 fn endpoint(url: &str) -> Endpoint {
@@ -201,10 +204,9 @@ fn server_that_asks_for_too_long_a_wait_is_given_up() {
 
 #[test]
 fn nobody_on_this_machine_is_found_out_quickly() {
-    let url = unused_url();
     let started = Instant::now();
-    let exchange = exchange(Endpoint { retry: Policy::default(), ..endpoint(&url) });
-    assert_eq!(exchange.error, format!("reach llamacpp at {url}: connection refused"));
+    let exchange = exchange(Endpoint { retry: Policy::default(), ..endpoint(UNUSED_URL) });
+    assert_eq!(exchange.error, format!("reach llamacpp at {UNUSED_URL}: connection refused"));
     assert_eq!(exchange.retries.len(), 1);
     assert!(started.elapsed() < Duration::from_secs(10));
 }
@@ -304,6 +306,49 @@ fn silence_ends_the_answer_before_and_after_its_first_word() {
         );
         assert_eq!((exchange.words.as_str(), received.len()), (words, 1));
     }
+}
+
+/// More than the buffers between a client and a server on one machine hold.
+const LONG: usize = 64 << 20;
+
+/// Reads a long request so many bytes at a time, with a pause before each, and answers.
+fn read_slowly(listener: &TcpListener, at_a_time: u64, pause: Duration) {
+    let (mut connection, _) = listener.accept().unwrap();
+    let mut left = LONG as u64;
+    while left > 0 {
+        sleep(pause);
+        let read = io::copy(&mut (&connection).take(left.min(at_a_time)), &mut io::sink()).unwrap();
+        if read == 0 {
+            return;
+        }
+        left -= read;
+    }
+    let stream = chunk("hi") + "data: [DONE]\n\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    connection.write_all((head.to_owned() + &stream).as_bytes()).unwrap();
+}
+
+#[test]
+fn slow_upload_is_no_silence_and_one_that_stands_still_is_told() {
+    let long = body(&"x".repeat(LONG));
+    let send_to = |listener: &TcpListener, limit| {
+        let mut endpoint = endpoint(&format!("http://{}", listener.local_addr().unwrap()));
+        endpoint.first_byte_timeout = limit;
+        let client = Client::new(endpoint).unwrap();
+        block_on(async { client.send(&long, &mut |_| {}).await.map(drop) })
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let limit = Duration::from_secs(3);
+    thread::scope(|scope| {
+        scope.spawn(|| read_slowly(&listener, LONG as u64 / 8, Duration::from_millis(500)));
+        let begin = Instant::now();
+        send_to(&listener, limit).unwrap();
+        assert!(begin.elapsed() > limit, "it was slow");
+    });
+    // Nobody accepts this one; the system takes a little of it.
+    let error = with_causes(&send_to(&listener, Duration::from_millis(200)).unwrap_err());
+    let told = "no more of the request could be sent for 0.2 s, after ";
+    assert!(error.contains(told) && error.ends_with(" of its 67108864 bytes"), "{error}");
 }
 
 #[test]

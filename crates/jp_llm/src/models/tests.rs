@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
     BaseUrl,
-    testing::{Reply, Server, block_on, unused_url},
+    testing::{Reply, Server, UNUSED_URL, block_on},
 };
 
 const LIMIT: Duration = Duration::from_secs(2);
@@ -140,10 +140,9 @@ fn server_of_ones_own_is_assumed_to_take_images_and_is_not_asked() {
 
 #[test]
 fn server_that_is_not_there_is_an_error_that_names_it() {
-    let nobody = unused_url();
     for provider in ["anthropic", "llamacpp", "ollama", "openrouter"] {
-        let endpoint = Endpoint::new(provider, BaseUrl::parse(&nobody).unwrap(), "m");
-        let expected = format!("reach {provider} at {nobody}: connection refused");
+        let endpoint = Endpoint::new(provider, BaseUrl::parse(UNUSED_URL).unwrap(), "m");
+        let expected = format!("reach {provider} at {UNUSED_URL}: connection refused");
         assert_eq!(block_on(list(&endpoint, LIMIT)).unwrap_err().to_string(), expected);
         assert_eq!(block_on(ask(&endpoint, LIMIT)).unwrap_err().to_string(), expected);
     }
