@@ -8,7 +8,11 @@
 
 mod support;
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 use serde_json::{Value, json};
 use support::{Sandbox, answering, run};
@@ -152,6 +156,27 @@ fn check_names_the_damaged_blob_and_its_conversation() {
     assert!(run.stdout.contains(&first) && run.stdout.contains("is damaged"), "{}", run.stdout);
     sandbox.jp(&["r", "show", "a.txt", "-i", &first]).failed(1, &["is damaged"]);
     sandbox.jp(&["q", "-i", &first, "x"]).failed(1, &["is damaged"]);
+}
+
+#[test]
+fn check_tells_what_interrupted_writers_left() {
+    let (_server, sandbox, _) = with_two_conversations();
+    let leftovers = [".jp/blobs/00/.tmp-1", ".jp/conversations/.tmp-2/events.json", ".jp/blobs/00/.tmp-3"];
+    for path in leftovers {
+        sandbox.write(path, "half");
+    }
+    for path in [".jp/blobs/00/.tmp-1", ".jp/conversations/.tmp-2"] {
+        let long_ago = SystemTime::now() - Duration::from_secs(7200);
+        fs::File::open(sandbox.path(path)).unwrap().set_modified(long_ago).unwrap();
+    }
+    let removed = "Removed 2 temporary files that an interrupted jp left.";
+    let left = "Left 1 temporary file of a jp at work";
+    let run = sandbox.jp(&["storage", "check"]).succeeded();
+    assert!(run.stderr.contains(removed) && run.stderr.contains(left), "{}", run.stderr);
+    let is_there = leftovers.map(|path| sandbox.path(path).exists());
+    assert_eq!(is_there, [false, false, true]);
+    let run = sandbox.jp(&["storage", "check"]).succeeded();
+    assert!(!run.stderr.contains("Removed") && run.stderr.contains(left), "{}", run.stderr);
 }
 
 #[test]

@@ -31,7 +31,7 @@ use jp_resource::{Checksum, ContentError};
 
 use self::directory::Directory;
 pub use self::{
-    check::{BlobFile, BlobFiles, BlobStatus},
+    check::{BlobFile, BlobFiles, BlobStatus, Leftovers},
     read_ahead::ReadAhead,
     write::{Batch, CommitReport},
 };

@@ -25,7 +25,9 @@ mod trust;
 mod workspace;
 mod writer;
 
-pub use blobs::{Batch, BlobError, BlobFile, BlobFiles, BlobStatus, Blobs, CommitReport, Damage, ReadAhead};
+pub use blobs::{
+    Batch, BlobError, BlobFile, BlobFiles, BlobStatus, Blobs, CommitReport, Damage, Leftovers, ReadAhead,
+};
 pub use conversation::{Conversation, ReadError, read_events};
 pub use id::ConversationId;
 pub use index::{Index, Summary};

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use jp_resource::BlobRef;
 
 use crate::{
-    Batch, BlobError, Blobs, Conversation, ConversationId, Metadata, Places, ReadError, WriteError, Writer,
+    Batch, BlobError, Blobs, Conversation, ConversationId, Leftovers, Metadata, Places, ReadError,
+    WriteError, Writer,
     conversation::{self, Form, read_lines},
     lock::{self, Lock, TryLock},
     writer::{Pending, Target},
@@ -57,6 +58,9 @@ pub enum StoreError {
     /// There is no conversation of that id.
     #[error("find conversation {0}")]
     NotFound(ConversationId),
+    /// The content store can't be read, or a file of it not removed.
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
 }
 
 impl Store {
@@ -193,22 +197,24 @@ impl Store {
     }
 
     /// Removes what writers left that were interrupted, if it has not changed for `age`.
-    pub fn remove_leftovers(&self, age: Duration) -> Result<(), StoreError> {
+    pub fn remove_leftovers(&self, age: Duration) -> Result<Leftovers, StoreError> {
         let path = self.conversations();
         let error = |source| StoreError::Io { path: path.clone(), source };
-        if let Err(BlobError::Io { source, .. }) = self.blobs.clean_stale_temporaries(age) {
-            return Err(error(source));
-        }
-        let Ok(entries) = fs::read_dir(&path) else { return Ok(()) };
+        let mut leftovers = self.blobs.clean_stale_temporaries(age)?;
+        let Ok(entries) = fs::read_dir(&path) else { return Ok(leftovers) };
         for entry in entries {
             let entry = entry.map_err(error)?;
-            let is_temporary = entry.file_name().to_string_lossy().starts_with(TEMPORARY);
+            if !entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
+                continue;
+            }
             let changed = entry.metadata().and_then(|metadata| metadata.modified()).map_err(error)?;
-            if is_temporary && changed.elapsed().is_ok_and(|elapsed| elapsed >= age) {
+            let is_stale = changed.elapsed().is_ok_and(|elapsed| elapsed >= age);
+            if is_stale {
                 fs::remove_dir_all(entry.path()).map_err(error)?;
             }
+            leftovers.count(is_stale);
         }
-        Ok(())
+        Ok(leftovers)
     }
 
     /// Returns the content that a conversation names anywhere, in fields that nobody knows too.

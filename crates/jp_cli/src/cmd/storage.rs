@@ -69,12 +69,8 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
     let (mut conversations, mut blobs) = (0, 0);
     for is_local in [false, true] {
         let store = context.store(is_local);
-        if !context.global.no_persist
-            && let Err(error) = store.remove_leftovers(LEFTOVER_AGE)
-        {
-            context
-                .output
-                .detail(&format!("what interrupted writers left was not removed: {}", chain(&error)));
+        if !context.global.no_persist {
+            remove_leftovers(&store, context);
         }
         let needed = check_conversations(&store, &mut conversations, &mut problems)?;
         check_blobs(&store, &needed, &mut blobs, &mut problems)?;
@@ -95,6 +91,28 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
         }
     }
     Ok(if problems.is_empty() { Code::Done } else { Code::Failed })
+}
+
+/// Removes what interrupted writers left, and says so.
+fn remove_leftovers(store: &Store, context: &Context<'_>) {
+    let what = |count| size::count(count, "temporary file");
+    match store.remove_leftovers(LEFTOVER_AGE) {
+        Ok(leftovers) => {
+            if leftovers.removed > 0 {
+                context
+                    .output
+                    .status(&format!("Removed {} that an interrupted jp left.", what(leftovers.removed)));
+            }
+            if leftovers.kept > 0 {
+                let why = "of a jp at work, or of one that was interrupted less than an hour ago";
+                context.output.status(&format!("Left {} {why}.", what(leftovers.kept)));
+            }
+        }
+        Err(error) => {
+            let why = chain(&error);
+            context.output.warn(&format!("what interrupted writers left was not removed: failed to {why}"));
+        }
+    }
 }
 
 type Needed = BTreeMap<Checksum, (BlobRef, BTreeSet<String>)>;

@@ -32,6 +32,15 @@ pub struct BlobStatus {
     pub bytes: u64,
 }
 
+/// Temporary files, of writers that crashed or that are at work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Leftovers {
+    /// How many were removed.
+    pub removed: usize,
+    /// How many were left, as they changed of late.
+    pub kept: usize,
+}
+
 /// All blobs of a store, ordered by checksum. Made by [`Blobs::iter`].
 #[derive(Debug)]
 pub struct BlobFiles {
@@ -56,15 +65,23 @@ impl Blobs {
     }
 
     /// Removes temporary files that have not changed for `age`: what writers left that crashed.
-    /// Returns how many there were.
-    pub fn clean_stale_temporaries(&self, age: Duration) -> Result<usize, BlobError> {
-        let mut removed = 0;
+    pub fn clean_stale_temporaries(&self, age: Duration) -> Result<Leftovers, BlobError> {
+        let mut leftovers = Leftovers::default();
         for shard in shards(&self.directory)? {
             for path in list(&shard)?.into_iter().filter(|path| is_temporary(path)) {
-                removed += usize::from(remove_stale(&path, age)?);
+                leftovers.count(remove_stale(&path, age)?);
             }
         }
-        Ok(removed)
+        Ok(leftovers)
+    }
+}
+
+impl Leftovers {
+    pub(crate) fn count(&mut self, is_removed: bool) {
+        match is_removed {
+            true => self.removed += 1,
+            false => self.kept += 1,
+        }
     }
 }
 
@@ -197,7 +214,7 @@ mod tests {
     fn absent_store_is_empty() {
         let blobs = Blobs::open("/nonexistent");
         assert_eq!(blobs.status().unwrap(), BlobStatus::default());
-        assert_eq!(blobs.clean_stale_temporaries(HOUR).unwrap(), 0);
+        assert_eq!(blobs.clean_stale_temporaries(HOUR).unwrap(), Leftovers::default());
     }
 
     #[test]
@@ -210,7 +227,7 @@ mod tests {
         file.set_modified(SystemTime::now() - 2 * HOUR).unwrap();
         running.put(b"running", Encoding::Utf8).unwrap();
 
-        assert_eq!(blobs.clean_stale_temporaries(HOUR).unwrap(), 1);
+        assert_eq!(blobs.clean_stale_temporaries(HOUR).unwrap(), Leftovers { removed: 1, kept: 1 });
         assert!(!temporary.exists());
         assert_eq!(running.commit().unwrap().written, 1);
         assert_eq!(blobs.status().unwrap().count, 2);
