@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 use mcp_resources::{Bundle, Parameters, Partial, ReadError, Resource, ResourceTemplate};
 use percent_encoding::percent_decode_str;
 
@@ -95,14 +97,16 @@ fn of_file(files: &Files, template: ResourceTemplate) -> ResourceTemplate {
         .source(move |parameters| Some(sources.named(parameters.text("filename").ok()?).ok()?.path.clone()))
 }
 
-/// The values that go on from what was typed.
+/// The values that go on from what was typed, each once.
 fn offered(values: impl Iterator<Item = String>, partial: &Partial) -> Vec<String> {
     let mut bytes = 0;
     let fits = |value: &String| {
         bytes += value.len();
         bytes <= MAX_OFFERED
     };
-    values.filter(|value| value.starts_with(&partial.value)).take_while(fits).collect()
+    let mut known = HashSet::new();
+    let fitting = values.filter(|value| value.starts_with(&partial.value)).take_while(fits);
+    fitting.filter(|value| known.insert(value.clone())).collect()
 }
 
 /// Finds the headline that a URI names.
