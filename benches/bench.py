@@ -341,10 +341,13 @@ def main():
     parser.add_argument("--dir")
     arguments = parser.parse_args()
     base = pathlib.Path(tempfile.mkdtemp(prefix="jp-bench-", dir=arguments.dir))
+    free = shutil.disk_usage(base).free
     print(f"in {base}")
     for name in arguments.what or ["attach", "start", "append", "request", "resources"]:
         {"attach": attach, "start": start, "append": append, "request": request, "resources": resources}[name](
             os.path.abspath(arguments.jp), base, arguments.runs)
+    taken = max(free - shutil.disk_usage(base).free, 0)
+    print(f"{base} is left, with {taken / 1e9:.1f} GB: remove it, but measure nothing on this disk right after that")
 
 
 if __name__ == "__main__":
