@@ -239,7 +239,7 @@ async fn one_stream_tells_of_the_tools_of_a_handler_and_of_resources() {
 #[tokio::test]
 async fn observer_that_does_not_return_holds_up_nothing_but_subscribing() {
     let registry = Registry::with_limits(Limits::default().time(Duration::from_millis(500)));
-    registry.register_resource(note("a.org")).unwrap();
+    registry.register_resource(Resource::new("org://a.org", "a.org", || std::future::ready("a"))).unwrap();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let ended = Mutex::new(ended);
     let _observing = registry.on_interest(move |_, _| _ = ended.lock().unwrap().recv());

@@ -171,7 +171,7 @@ async fn handlers_that_take_too_long_are_left_behind() {
     let block = move || blocked.lock().map(|blocked| blocked.recv().is_ok()).map_or("", |_| "");
     registry.register_resource(Resource::new("x:blocks", "x", block)).unwrap();
     registry.register_resource(Resource::new("x:waits", "x", std::future::pending::<String>)).unwrap();
-    registry.register_resource(resource("x:works", "works")).unwrap();
+    registry.register_resource(Resource::new("x:works", "x", || std::future::ready("works"))).unwrap();
     for uri in ["x:blocks", "x:waits"] {
         assert!(matches!(registry.read(uri).await, Err(ReadError::TimedOut(_))), "{uri}");
     }
