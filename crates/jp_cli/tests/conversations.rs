@@ -161,20 +161,29 @@ fn check_names_the_damaged_blob_and_its_conversation() {
 #[test]
 fn check_tells_what_interrupted_writers_left() {
     let (_server, sandbox, _) = with_two_conversations();
-    let leftovers = [".jp/blobs/00/.tmp-1", ".jp/conversations/.tmp-2/events.json", ".jp/blobs/00/.tmp-3"];
+    let directory = sandbox.files(".jp/conversations").pop().unwrap().parent().unwrap().to_owned();
+    let beside = format!("{}/.tmp-4", directory.strip_prefix(sandbox.path("")).unwrap().display());
+    let leftovers = [
+        ".jp/blobs/00/.tmp-1",
+        ".jp/conversations/.tmp-2/events.json",
+        ".jp/conversations/.tmp-5",
+        ".jp/blobs/00/.tmp-3",
+        &beside,
+    ];
     for path in leftovers {
         sandbox.write(path, "half");
     }
-    for path in [".jp/blobs/00/.tmp-1", ".jp/conversations/.tmp-2"] {
+    for path in [".jp/blobs/00/.tmp-1", ".jp/conversations/.tmp-2", ".jp/conversations/.tmp-5"] {
         let long_ago = SystemTime::now() - Duration::from_secs(7200);
         fs::File::open(sandbox.path(path)).unwrap().set_modified(long_ago).unwrap();
     }
-    let removed = "Removed 2 temporary files that an interrupted jp left.";
-    let left = "Left 1 temporary file of a jp at work";
+    let removed = "Removed 3 temporary files that an interrupted jp left.";
+    let left = "Left 2 temporary files of a jp at work";
+    assert!(!sandbox.jp(&["conversation", "show", "--files"]).succeeded().stdout.contains(".tmp-"));
     let run = sandbox.jp(&["storage", "check"]).succeeded();
     assert!(run.stderr.contains(removed) && run.stderr.contains(left), "{}", run.stderr);
     let is_there = leftovers.map(|path| sandbox.path(path).exists());
-    assert_eq!(is_there, [false, false, true]);
+    assert_eq!(is_there, [false, false, false, true, true]);
     let run = sandbox.jp(&["storage", "check"]).succeeded();
     assert!(!run.stderr.contains("Removed") && run.stderr.contains(left), "{}", run.stderr);
 }

@@ -6,7 +6,7 @@ use jp_tool::{InputRequest, StoredBlock};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::Declaration;
+use crate::{Declaration, json};
 
 /// One entry of a conversation's stream.
 #[derive(Debug, Clone)]
@@ -309,21 +309,22 @@ impl Event {
         Ok(Self { timestamp, kind })
     }
 
-    /// Writes the event as one line of JSON, without the line's end.
+    /// Writes the event as one line of JSON, without the line's end. One that could not be read again, as it is nested too
+    /// deep, is an error.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let (kind, fields) = match &self.kind {
             EventKind::TurnStart => ("turn_start", "{}".to_owned()),
-            EventKind::ChatRequest(request) => ("chat_request", serde_json::to_string(request)?),
-            EventKind::ChatResponse(response) => ("chat_response", serde_json::to_string(response)?),
-            EventKind::ToolCallRequest(request) => ("tool_call_request", serde_json::to_string(request)?),
-            EventKind::ToolCallResponse(response) => ("tool_call_response", serde_json::to_string(response)?),
-            EventKind::InquiryRequest(request) => ("inquiry_request", serde_json::to_string(request)?),
-            EventKind::InquiryResponse(response) => ("inquiry_response", serde_json::to_string(response)?),
-            EventKind::ConfigDelta(delta) => ("config_delta", serde_json::to_string(delta)?),
-            EventKind::Usage(usage) => ("usage", serde_json::to_string(usage)?),
-            EventKind::Superseded(superseded) => ("superseded", serde_json::to_string(superseded)?),
-            EventKind::Notification(notification) => ("notification", serde_json::to_string(notification)?),
-            EventKind::Compaction(compaction) => ("compaction", serde_json::to_string(compaction)?),
+            EventKind::ChatRequest(request) => ("chat_request", json::to_string(request)?),
+            EventKind::ChatResponse(response) => ("chat_response", json::to_string(response)?),
+            EventKind::ToolCallRequest(request) => ("tool_call_request", json::to_string(request)?),
+            EventKind::ToolCallResponse(response) => ("tool_call_response", json::to_string(response)?),
+            EventKind::InquiryRequest(request) => ("inquiry_request", json::to_string(request)?),
+            EventKind::InquiryResponse(response) => ("inquiry_response", json::to_string(response)?),
+            EventKind::ConfigDelta(delta) => ("config_delta", json::to_string(delta)?),
+            EventKind::Usage(usage) => ("usage", json::to_string(usage)?),
+            EventKind::Superseded(superseded) => ("superseded", json::to_string(superseded)?),
+            EventKind::Notification(notification) => ("notification", json::to_string(notification)?),
+            EventKind::Compaction(compaction) => ("compaction", json::to_string(compaction)?),
             EventKind::Unknown(raw) => return Ok(raw.get().to_owned()),
         };
         let separator = if fields == "{}" { "" } else { "," };

@@ -19,6 +19,7 @@
 mod declaration;
 pub mod delivered;
 mod event;
+mod json;
 mod payload;
 mod portable;
 pub mod resolution;

@@ -5,8 +5,12 @@ use serde_json::{Map, Value};
 
 use crate::{Fault, StreamEvent, sse};
 
-/// The metadata key of a tool call under which arguments stand that are no JSON object.
+/// The metadata key of a tool call under which arguments stand that are no JSON object, or nested too deep to be kept
+/// as one.
 pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
+
+/// How deep the arguments of a call may be nested: what they become a part of has to be read again.
+const MAX_ARGUMENT_DEPTH: usize = 100;
 
 /// How large one part of a stream may be.
 const MAX_PART_BYTES: usize = 8 << 20;
@@ -172,15 +176,54 @@ pub(crate) fn provider_fault(error: &Value) -> Fault {
 /// Returns a call whose arguments came as a string; none at all are an empty object.
 pub(crate) fn tool_call(id: String, name: String, arguments: &str) -> ToolCallRequest {
     let mut call = ToolCallRequest { id, name, arguments: Map::new(), metadata: Map::new() };
-    match serde_json::from_str(arguments) {
-        Ok(arguments) => call.arguments = arguments,
-        Err(_) if arguments.trim().is_empty() => {}
-        Err(_) => _ = call.metadata.insert(INVALID_ARGUMENTS.to_owned(), arguments.into()),
+    match arguments_of(arguments) {
+        Some(arguments) => call.arguments = arguments,
+        None => _ = call.metadata.insert(INVALID_ARGUMENTS.to_owned(), arguments.into()),
     }
     call
+}
+
+fn arguments_of(text: &str) -> Option<Map<String, Value>> {
+    if text.trim().is_empty() {
+        return Some(Map::new());
+    }
+    let arguments: Map<String, Value> = serde_json::from_str(text).ok()?;
+    arguments.values().all(|value| is_shallow(value, MAX_ARGUMENT_DEPTH)).then_some(arguments)
+}
+
+/// Returns whether a value has no more than so many levels.
+fn is_shallow(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(values) => levels > 0 && values.iter().all(|value| is_shallow(value, levels - 1)),
+        Value::Object(map) => levels > 0 && map.values().all(|value| is_shallow(value, levels - 1)),
+        _ => true,
+    }
 }
 
 fn message_of_line(line: Vec<u8>) -> Option<sse::Event> {
     let data = String::from_utf8_lossy(&line).trim().to_owned();
     (!data.is_empty()).then(|| sse::Event { name: String::new(), data })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_could_not_be_kept_stand_in_the_metadata() {
+        let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
+        for (arguments, is_kept) in [
+            ("", true),
+            ("{}", true),
+            (&*nested(MAX_ARGUMENT_DEPTH), true),
+            (&nested(MAX_ARGUMENT_DEPTH + 1), false),
+            (&nested(1000), false),
+            ("[1]", false),
+            ("{", false),
+        ] {
+            let call = tool_call("1".to_owned(), "x".to_owned(), arguments);
+            let metadata = call.metadata.get(INVALID_ARGUMENTS).and_then(Value::as_str);
+            assert_eq!(metadata, (!is_kept).then_some(arguments));
+        }
+    }
 }

@@ -14,7 +14,7 @@ pub enum StreamEvent {
     /// A complete tool call.
     ///
     /// Arguments that are no JSON object stand as they came in the metadata, under
-    /// [`INVALID_ARGUMENTS`](crate::chat::INVALID_ARGUMENTS).
+    /// [`INVALID_ARGUMENTS`](crate::INVALID_ARGUMENTS).
     ToolCall(ToolCallRequest),
     /// What the request cost; `model` is left empty.
     Usage(Usage),

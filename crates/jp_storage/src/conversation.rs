@@ -111,9 +111,9 @@ pub(crate) fn read(directory: &Path, id: ConversationId, places: &Places) -> Res
 fn read_stream(path: &Path, places: &Places) -> Result<(Stream, Form, Vec<String>), ReadError> {
     let bytes = read_file(path)?;
     let parsed = parse_events(path, &bytes)?;
-    if parsed.events.first().is_some_and(|event| legacy::is_older(event)) {
+    if has_older(&parsed) {
         let read = convert(path, &bytes, &parsed)?;
-        return Ok((stream_of_lines(path, &read.lines)?, read.form, read.warnings));
+        return Ok((stream_of_lines(path, &read.lines, places)?, read.form, read.warnings));
     }
     Ok((stream_of_file(path, &bytes, &parsed, places)?, form_of(&parsed), torn_warning(path, &parsed)))
 }
@@ -123,7 +123,7 @@ pub(crate) fn read_lines(directory: &Path) -> Result<ReadEvents, ReadError> {
     let path = directory.join(EVENTS);
     let bytes = read_file(&path)?;
     let parsed = parse_events(&path, &bytes)?;
-    if parsed.events.first().is_some_and(|event| legacy::is_older(event)) {
+    if has_older(&parsed) {
         return convert(&path, &bytes, &parsed);
     }
     Ok(ReadEvents {
@@ -150,6 +150,11 @@ fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents,
         warnings,
         form: Form::Older,
     })
+}
+
+/// Returns whether an older version wrote some of it: one may have been edited by hand since, or be a merge of two.
+fn has_older(parsed: &Parsed<'_>) -> bool {
+    parsed.events.iter().any(|event| legacy::is_older(event))
 }
 
 fn form_of(parsed: &Parsed<'_>) -> Form {
@@ -181,18 +186,18 @@ fn stream_of_file(
     Ok(Stream::from_events(events))
 }
 
-/// Reads events of an older format, in which places are as they are in memory.
-fn stream_of_lines(path: &Path, lines: &[String]) -> Result<Stream, ReadError> {
+/// Reads events that were converted from an older format, which has no places of its own.
+fn stream_of_lines(path: &Path, lines: &[String], places: &Places) -> Result<Stream, ReadError> {
     let mut events = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
-        let reason = |error| match error {
-            EventError::Json(error) => format!("event {}: {}", index + 1, parse::without_position(&error)),
-            error => format!("event {}: {error}", index + 1),
+        let source = |error| match error {
+            EventError::Json(error) => ParseError::in_event(index, &parse::without_position(&error)),
+            error => ParseError::in_event(index, &error),
         };
-        events.push(Event::from_json(line).map_err(|error| ReadError::Events {
-            path: path.to_owned(),
-            source: ParseError { reason: reason(error), line: index + 1, column: 1 },
-        })?);
+        let mut event = Event::from_json(line)
+            .map_err(|error| ReadError::Events { path: path.to_owned(), source: source(error) })?;
+        event.rewrite_places(|place| places.read(place));
+        events.push(event);
     }
     Ok(Stream::from_events(events))
 }

@@ -15,9 +15,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Replaces the file at `path`; a crash soon after may leave the old one, whole.
 pub(crate) fn replace_soon(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = parent(path)?;
-    let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(directory)?;
+    let mut file = staging(0o666).tempfile_in(directory)?;
     file.write_all(bytes)?;
-    set_mode(file.path(), 0o644)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
@@ -27,9 +26,8 @@ pub(crate) fn replace_soon(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub(crate) fn replace_cache(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = parent(path)?;
     fs::create_dir_all(directory)?;
-    let mut file = tempfile::Builder::new().prefix(".tmp-").tempfile_in(directory)?;
+    let mut file = staging(0o666).tempfile_in(directory)?;
     file.write_all(bytes)?;
-    set_mode(file.path(), 0o644)?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
@@ -52,9 +50,17 @@ pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(windows) { Ok(()) } else { File::open(directory)?.sync_all() }
 }
 
-/// Gives a temporary directory, which is its owner's alone, the mode that a shared one has.
-pub(crate) fn make_ordinary(directory: &Path) -> io::Result<()> {
-    set_mode(directory, 0o755)
+/// Makes temporary files, or directories, that get the mode of ordinary ones: what the person's umask leaves of it.
+pub(crate) fn staging(mode: u32) -> tempfile::Builder<'static, 'static> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tmp-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(mode));
+    }
+    let _ = mode;
+    builder
 }
 
 /// Returns whether two directories are on one file system; `false` where that is not known.
@@ -70,16 +76,6 @@ pub(crate) fn share_file_system(one: &Path, other: &Path) -> bool {
         let _ = (one, other);
         false
     }
-}
-
-fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
-    }
-    let _ = (path, mode);
-    Ok(())
 }
 
 fn parent(path: &Path) -> io::Result<&Path> {

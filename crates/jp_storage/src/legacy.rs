@@ -21,6 +21,11 @@ pub(crate) struct Converted {
 /// Returns whether an event is as an older version wrote it; cheap, on its text.
 #[must_use]
 pub(crate) fn is_older(event: &str) -> bool {
+    // As this version writes it: the time first, with its `T`.
+    let time = event.strip_prefix(r#"{"timestamp":""#);
+    if time.is_some_and(|time| time.as_bytes().get(10) == Some(&b'T')) {
+        return false;
+    }
     #[derive(serde::Deserialize)]
     struct Head<'a> {
         #[serde(borrow, default)]
@@ -34,7 +39,7 @@ pub(crate) fn is_older(event: &str) -> bool {
 #[must_use]
 pub(crate) fn convert(mut events: Vec<Value>) -> Converted {
     let mut warnings = Vec::new();
-    if is_base64(&events) {
+    if is_mostly_older(&events) && is_base64(&events) {
         let mut position = 0;
         for_each_encoded(&mut events, &mut |index, text| {
             position += 1;
@@ -53,6 +58,13 @@ pub(crate) fn convert(mut events: Vec<Value>) -> Converted {
         }
     }
     Converted { events, warnings }
+}
+
+/// Returns whether an older version wrote most of it: the time of an event may have been edited by hand.
+fn is_mostly_older(events: &[Value]) -> bool {
+    let time = |event: &Value| event.get("timestamp")?.as_str()?.as_bytes().get(10).copied();
+    let newer = events.iter().filter(|event| time(event) == Some(b'T')).count();
+    newer * 2 <= events.len()
 }
 
 /// Decides for the conversation as a whole whether tool arguments and results are base64.
@@ -162,6 +174,16 @@ mod tests {
         let call = |path: &str| json!({"type": "tool_call_request", "arguments": {"path": path}});
         let events = vec![call("abcd"), call("src/lib.rs"), call("two words")];
         assert_eq!(convert(events.clone()).events, events);
+    }
+
+    #[test]
+    fn one_event_with_an_older_time_makes_no_older_conversation() {
+        let call = |time: &str| json!({"timestamp": time, "type": "tool_call_request", "arguments": {"path": "YWJjZA=="}});
+        let times = ["2026-11-21T12:00:00Z", "2026-11-21 12:00:00.5", "2026-11-21T12:00:01Z"];
+        let converted = convert(times.map(call).to_vec()).events;
+        assert_eq!(converted[1], call("2026-11-21T12:00:00.5Z"));
+        let converted = convert(times[..2].iter().map(|time| call(time)).collect()).events;
+        assert_eq!(converted[0]["arguments"]["path"], "abcd", "half of it is older");
     }
 
     #[test]

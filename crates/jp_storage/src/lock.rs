@@ -24,7 +24,6 @@ pub enum TryLock {
 /// A lock that another process has.
 #[derive(Debug)]
 pub struct Held {
-    file: File,
     path: PathBuf,
 }
 
@@ -36,7 +35,7 @@ pub fn try_lock(path: &Path) -> io::Result<TryLock> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
     match file.try_lock() {
         Ok(()) => own(file).map(TryLock::Acquired),
-        Err(TryLockError::WouldBlock) => Ok(TryLock::Held(Held { file, path: path.to_owned() })),
+        Err(TryLockError::WouldBlock) => Ok(TryLock::Held(Held { path: path.to_owned() })),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
@@ -46,12 +45,6 @@ impl Held {
     #[must_use]
     pub fn holder(&self) -> Option<u32> {
         fs::read_to_string(&self.path).ok()?.trim().parse().ok()
-    }
-
-    /// Waits for the lock, however long that takes.
-    pub fn wait(self) -> io::Result<Lock> {
-        self.file.lock()?;
-        own(self.file)
     }
 }
 
@@ -77,8 +70,7 @@ mod tests {
         assert_eq!(held.holder(), Some(std::process::id()));
         drop(first);
         fs::write(&path, "4000000000\n").unwrap();
-        held.wait().unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap().trim(), std::process::id().to_string());
         assert!(matches!(try_lock(&path).unwrap(), TryLock::Acquired(_)));
+        assert_eq!(fs::read_to_string(&path).unwrap().trim(), std::process::id().to_string());
     }
 }

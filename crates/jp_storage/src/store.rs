@@ -11,8 +11,9 @@ use crate::{
     Batch, BlobError, Blobs, Conversation, ConversationId, Leftovers, Metadata, Places, ReadError,
     WriteError, Writer,
     conversation::{self, Form, read_lines},
+    events::parse::ParseError,
     lock::{self, Lock, TryLock},
-    writer::{Pending, Target},
+    writer::{Pending, Target, Work},
 };
 
 /// Conversations and their blobs, below one directory.
@@ -175,9 +176,12 @@ impl Store {
         for line in indexes.iter().filter_map(|index| read.lines.get(*index)) {
             lines.push(if read.form == Form::Older { to.modernise(line, &batch)? } else { line.clone() });
         }
-        Pending::new(&to.directory, to.create(&lines, batch)?).finish()?;
-        conversation::copy_base_config(&from.directory, &to.directory)
-            .map_err(|source| WriteError::Io { path: to.directory.clone(), source })?;
+        let work = to.create(&lines, batch)?;
+        if let Work::Publish { staged, .. } = &work {
+            conversation::copy_base_config(&from.directory, staged.path())
+                .map_err(|source| WriteError::Io { path: to.directory.clone(), source })?;
+        }
+        Pending::new(&to.directory, work).finish()?;
         to.target = Target::File(Form::Current);
         Ok(())
     }
@@ -203,26 +207,34 @@ impl Store {
         let mut leftovers = self.blobs.clean_stale_temporaries(age)?;
         let Ok(entries) = fs::read_dir(&path) else { return Ok(leftovers) };
         for entry in entries {
-            let entry = entry.map_err(error)?;
-            if !entry.file_name().to_string_lossy().starts_with(TEMPORARY) {
-                continue;
+            let path = entry.map_err(error)?.path();
+            // What replaces a file of a conversation stands beside it.
+            let inside = fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path());
+            let temporaries: Vec<PathBuf> = match is_temporary(&path) {
+                true => vec![path],
+                false => inside.filter(|path| is_temporary(path)).collect(),
+            };
+            for path in temporaries {
+                let is_stale = remove_stale(&path, age).map_err(|source| StoreError::Io { path, source })?;
+                is_stale.into_iter().for_each(|is_stale| leftovers.count(is_stale));
             }
-            let changed = entry.metadata().and_then(|metadata| metadata.modified()).map_err(error)?;
-            let is_stale = changed.elapsed().is_ok_and(|elapsed| elapsed >= age);
-            if is_stale {
-                fs::remove_dir_all(entry.path()).map_err(error)?;
-            }
-            leftovers.count(is_stale);
         }
         Ok(leftovers)
     }
 
     /// Returns the content that a conversation names anywhere, in fields that nobody knows too.
+    ///
+    /// # Errors
+    ///
+    /// Fails, too, where an event that may name some can't be read: what is not known to be needed may be removed.
     pub fn blobs_of(&self, located: &Located) -> Result<Vec<BlobRef>, ReadError> {
         let lines = read_lines(&located.directory)?.lines;
         let mut blobs = Vec::new();
-        for line in lines.iter().filter(|line| line.contains("$blob")) {
-            let value = serde_json::from_str(line).unwrap_or_default();
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("$blob")) {
+            let value = serde_json::from_str(line).map_err(|error| ReadError::Events {
+                path: located.events(),
+                source: ParseError::in_event(index, &error),
+            })?;
             jp_conversation::blobs_in(&value, &mut blobs);
         }
         Ok(blobs)
@@ -234,7 +246,44 @@ impl Store {
         self.directory.join("conversations")
     }
 
+    /// Returns the files that a conversation consists of, but for its content, in order.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`].
+    pub fn files_of(&self, located: &Located) -> Result<Vec<PathBuf>, StoreError> {
+        let error = |source| StoreError::Io { path: located.directory.clone(), source };
+        let entries = fs::read_dir(&located.directory).map_err(error)?;
+        let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+        let mut paths: Vec<PathBuf> = paths.collect::<io::Result<_>>().map_err(error)?;
+        paths.retain(|path| !is_temporary(path));
+        paths.sort();
+        Ok(paths)
+    }
+
     fn lock_path(&self, id: ConversationId) -> PathBuf {
         self.locks.join(format!("{id}.lock"))
+    }
+}
+
+fn is_temporary(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TEMPORARY))
+}
+
+/// Removes a file or a directory that has not changed for `age`; returns whether it did, `None` where it is gone already.
+fn remove_stale(path: &Path, age: Duration) -> io::Result<Option<bool>> {
+    let remove = || {
+        let metadata = fs::symlink_metadata(path)?;
+        let is_stale = metadata.modified()?.elapsed().is_ok_and(|elapsed| elapsed >= age);
+        match (is_stale, metadata.is_dir()) {
+            (true, true) => fs::remove_dir_all(path)?,
+            (true, false) => fs::remove_file(path)?,
+            (false, _) => {}
+        }
+        Ok::<bool, io::Error>(is_stale)
+    };
+    match remove() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
     }
 }

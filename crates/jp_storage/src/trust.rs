@@ -1,12 +1,11 @@
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use jp_resource::Checksum;
-
-use crate::files;
 
 /// Remembers which declarations this person made or agreed to in this checkout.
 ///
@@ -28,27 +27,39 @@ impl Trust {
         &self.path
     }
 
-    /// Returns whether a declaration is this person's.
+    /// Returns whether a declaration is this person's; what can't be read is not.
     #[must_use]
     pub fn contains(&self, declaration: &str) -> bool {
-        self.read().contains(&Checksum::of(declaration.as_bytes()).to_string())
+        let checksum = Checksum::of(declaration.as_bytes()).to_string();
+        self.read().is_ok_and(|known| known.contains(&checksum))
     }
 
-    /// Remembers declarations.
+    /// Remembers declarations, beside those that others remember at the same time.
+    ///
+    /// # Errors
+    ///
+    /// Fails where the file can't be read or written.
     pub fn add<'d>(&self, declarations: impl IntoIterator<Item = &'d str>) -> io::Result<()> {
-        let mut known = self.read();
-        let before = known.len();
-        known.extend(declarations.into_iter().map(|one| Checksum::of(one.as_bytes()).to_string()));
-        if known.len() == before {
+        let mut known = self.read()?;
+        let checksums = declarations.into_iter().map(|one| Checksum::of(one.as_bytes()).to_string());
+        let new: String =
+            checksums.filter(|one| known.insert(one.clone())).map(|one| format!("{one}\n")).collect();
+        if new.is_empty() {
             return Ok(());
         }
-        let text: String = known.iter().map(|checksum| format!("{checksum}\n")).collect();
-        files::replace_cache(&self.path, text.as_bytes())
+        if let Some(directory) = self.path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let mut file = fs::OpenOptions::new().append(true).create(true).open(&self.path)?;
+        file.write_all(new.as_bytes())
     }
 
-    fn read(&self) -> BTreeSet<String> {
-        let text = fs::read_to_string(&self.path).unwrap_or_default();
-        text.lines().map(str::to_owned).collect()
+    fn read(&self) -> io::Result<BTreeSet<String>> {
+        match fs::read_to_string(&self.path) {
+            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -66,5 +77,21 @@ mod tests {
         assert!(!trust.contains("cmd://git"));
         let text = fs::read_to_string(directory.path().join("a/trusted")).unwrap();
         assert!(!text.contains("git"));
+    }
+
+    #[test]
+    fn agreements_made_at_the_same_time_are_all_kept_and_a_file_that_cannot_be_read_is_left_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let trust = Trust::new(directory.path().join("trusted"));
+        let names: Vec<String> = (0..50).map(|number| format!("cmd://{number}")).collect();
+        std::thread::scope(|scope| {
+            for name in &names {
+                scope.spawn(|| trust.add([&**name, "cmd://all"]).unwrap());
+            }
+        });
+        assert!(names.iter().all(|name| trust.contains(name)));
+        fs::write(trust.path(), b"\xff\n").unwrap();
+        assert!(!trust.contains("cmd://all") && trust.add(["cmd://all"]).is_err());
+        assert_eq!(fs::read(trust.path()).unwrap(), b"\xff\n");
     }
 }

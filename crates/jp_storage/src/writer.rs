@@ -185,8 +185,7 @@ impl Writer {
         let error = |source| WriteError::Io { path: self.directory.clone(), source };
         let parent = self.directory.parent().ok_or_else(|| error(io::Error::other("no parent directory")))?;
         fs::create_dir_all(parent).map_err(error)?;
-        let staged = tempfile::Builder::new().prefix(".tmp-").tempdir_in(parent).map_err(error)?;
-        files::make_ordinary(staged.path()).map_err(error)?;
+        let staged = files::staging(0o777).tempdir_in(parent).map_err(error)?;
         fs::write(staged.path().join(EVENTS), append::whole_file(lines)).map_err(error)?;
         fs::write(staged.path().join(METADATA), self.metadata.to_json()).map_err(error)?;
         let is_one_file_system = files::share_file_system(parent, self.blobs.directory());
@@ -215,6 +214,7 @@ impl Writer {
     pub(crate) fn modernise(&self, line: &str, batch: &Batch) -> Result<String, WriteError> {
         let json = |error: jp_conversation::EventError| serde_json::Error::io(io::Error::other(error));
         let mut event = Event::from_json(line).map_err(json)?;
+        event.rewrite_places(|place| self.places.read(place));
         event.store_payloads(|bytes, encoding| batch.put(bytes, encoding))?;
         let mut written: Value = serde_json::from_str(&self.line(&event)?)?;
         let original: Value = serde_json::from_str(line)?;

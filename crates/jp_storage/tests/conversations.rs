@@ -143,6 +143,69 @@ fn damaged_file_is_an_error_that_names_the_place_and_is_left_alone() {
     }
 }
 
+/// A time edited by hand, or a merge of an older file and a newer one.
+#[test]
+fn older_event_among_newer_ones_changes_no_place() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(
+        &store,
+        vec![event(EventKind::TurnStart), request_with(&fixture.root, "x"), request_with(&fixture.root, "y")],
+    );
+    let path = located.directory.join("events.json");
+    let written = fs::read_to_string(&path).unwrap();
+    let places = |text: &str| text.matches("\"workspace:///src/a.rs\"").count();
+    assert_eq!(places(&written), 2, "{written}");
+    let lines: Vec<&str> = written.lines().collect();
+    for line in [1, 2] {
+        let mut lines = lines.clone();
+        let edited = lines[line].replace("2026-11-21T12:00:00Z", "2026-11-21 12:00:00.5");
+        lines[line] = &edited;
+        fs::write(&path, lines.join("\n")).unwrap();
+        let before = store.read(&located).unwrap();
+        let after = append(&store, &located, vec![event(EventKind::TurnStart)]);
+        for conversation in [before, after] {
+            let EventKind::ChatRequest(request) = &conversation.stream.events()[1].kind else {
+                panic!("it is")
+            };
+            assert!(request.resources[0].uri.starts_with("file:///"), "{}", request.resources[0].uri);
+        }
+        assert_eq!(places(&fs::read_to_string(&path).unwrap()), 2);
+    }
+}
+
+#[test]
+fn what_names_content_and_cannot_be_read_is_no_conversation_without_content() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    let unreadable = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"new","x":"\ud83d","y":{"$blob":{}}}"#;
+    fs::write(located.events(), format!("[\n{unreadable}\n]\n")).unwrap();
+    assert_eq!(store.read(&located).unwrap().stream.events().len(), 1);
+    assert!(store.blobs_of(&located).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn files_have_the_modes_that_the_directory_below_them_leaves_to_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let ordinary = fixture.root.join("ordinary");
+    fs::create_dir(&ordinary).unwrap();
+    fs::write(ordinary.join("file"), "").unwrap();
+    let located = started(&store, vec![request_with(&fixture.root, &"x".repeat(100_000))]);
+    append(&store, &located, vec![event(EventKind::TurnStart)]);
+    assert_eq!(mode(&located.directory), mode(&ordinary));
+    let blobs = store.blobs().iter().unwrap().map(|blob| blob.unwrap().path);
+    let files: Vec<PathBuf> = blobs.chain(store.files_of(&located).unwrap()).collect();
+    assert_eq!(files.len(), 3);
+    for file in files {
+        assert_eq!(mode(&file), mode(&ordinary.join("file")), "{}", file.display());
+    }
+}
+
 #[test]
 fn unknown_kind_and_unknown_fields_survive_an_append() {
     let fixture = fixture();

@@ -50,9 +50,10 @@ impl Answer {
         if !call.metadata.is_empty() {
             call.metadata.insert("model".to_owned(), model.into());
         }
-        let count = self.calls().count();
-        if call.id.is_empty() || self.calls().any(|other| other.id == call.id) {
-            call.id = format!("{}-{}", call.id, count + 1);
+        let is_taken = |id: &str| id.is_empty() || self.calls().any(|other| other.id == id);
+        if is_taken(&call.id) {
+            let mut free = (self.calls().count() + 1..).map(|number| format!("{}-{number}", call.id));
+            call.id = free.find(|id| !is_taken(id)).expect("there are more numbers than calls");
         }
         self.record(host);
         self.held.push(EventKind::ToolCallRequest(call));

@@ -177,7 +177,7 @@ impl<'a> Leave<'a> {
 /// Returns the arguments if they fit; the error is one that the model can mend.
 fn checked<'a>(call: &'a ToolCallRequest, tool: &Tool) -> Result<&'a Map<String, Value>, String> {
     if let Some(written) = call.metadata.get(INVALID_ARGUMENTS) {
-        return Err(format!("The arguments are no JSON object: {written}"));
+        return Err(format!("The arguments are no JSON object of at most 100 levels: {written}"));
     }
     fitting(&call.arguments, tool)?;
     Ok(&call.arguments)

@@ -133,21 +133,26 @@ fn check_conversations(
         *checked += 1;
         let id = located.id.to_string();
         let report = |what| Problem { conversation: Some(id.clone()), blob: None, what };
+        let unread = |error| report(format!("conversation {id}: failed to {}", chain(error)));
         match store.read(&located) {
             Ok(conversation) => {
                 problems.extend(conversation.warnings.into_iter().map(report));
-                for blob in store.blobs_of(&located)? {
-                    needed
-                        .entry(blob.checksum)
-                        .or_insert_with(|| (blob, BTreeSet::new()))
-                        .1
-                        .insert(id.clone());
+                match store.blobs_of(&located) {
+                    Ok(blobs) => add_needed(&mut needed, blobs, &id),
+                    Err(error) => problems.push(unread(&error)),
                 }
             }
-            Err(error) => problems.push(report(format!("conversation {id}: failed to {}", chain(&error)))),
+            Err(error) => problems.push(unread(&error)),
         }
     }
     Ok(needed)
+}
+
+fn add_needed(needed: &mut Needed, blobs: Vec<BlobRef>, conversation: &str) {
+    for blob in blobs {
+        let (_, conversations) = needed.entry(blob.checksum).or_insert_with(|| (blob, BTreeSet::new()));
+        conversations.insert(conversation.to_owned());
+    }
 }
 
 /// Verifies what conversations need, and what else is there.

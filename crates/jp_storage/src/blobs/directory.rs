@@ -72,7 +72,7 @@ mod unix {
 
         pub(super) fn create_file(&self, name: &str) -> io::Result<File> {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            let mode = Mode::from_raw_mode(0o644);
+            let mode = Mode::from_raw_mode(0o666);
             let file = retry_on_intr(|| openat(&self.directory, name, flags, mode))?;
             Ok(file.into())
         }

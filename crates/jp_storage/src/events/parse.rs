@@ -26,11 +26,18 @@ pub struct ParseError {
     pub column: usize,
 }
 
+impl ParseError {
+    /// Says what is wrong in an event; its line is that of a file with one a line.
+    pub(crate) fn in_event(index: usize, reason: &dyn fmt::Display) -> Self {
+        Self { reason: format!("event {}: {reason}", index + 1), line: index + 1, column: 1 }
+    }
+}
+
 /// Reads the text of an events file.
 ///
 /// An array whose end is missing or was never written (it stops early, or holds NUL bytes, as after a
 /// crash or a loss of power) is read up to its last whole event. Anything else is an error, a file that
-/// never was an array above all.
+/// never was an array above all, and one whose end is there: what is wrong in it was written by hand.
 pub fn parse(bytes: &[u8]) -> Result<Parsed<'_>, ParseError> {
     if bytes.starts_with(b"\xef\xbb\xbf") {
         let reason = "a byte order mark, which JSON does not allow,".to_owned();
@@ -88,8 +95,13 @@ fn valid_prefix(bytes: &[u8]) -> &str {
 fn is_torn(bytes: &[u8], valid: usize, end: usize, error: &serde_json::Error) -> bool {
     const CUT_CHARACTER: usize = 3;
     let is_array = bytes.trim_ascii_start().starts_with(b"[");
+    // What the disk never wrote is zeroes, up to the end or for whole sectors.
+    const SECTOR: usize = 512;
+    let has_end = bytes.trim_ascii_end().ends_with(b"\n]");
     let stops = error.is_eof() && bytes.len() - valid <= CUT_CHARACTER;
-    is_array && (stops || bytes[end..].contains(&0))
+    let rest = &bytes[end..];
+    let has_hole = || rest.split(|byte| *byte != 0).any(|zeroes| zeroes.len() >= SECTOR);
+    is_array && if has_end { has_hole() } else { stops || rest.contains(&0) }
 }
 
 /// Collects elements until the first mistake, keeping those before it.
@@ -141,6 +153,9 @@ mod tests {
         let parsed = parse(b"[\n{\"a\":1},\n\0\0\0\0\0\0").unwrap();
         assert_eq!((parsed.events, parsed.torn), (vec!["{\"a\":1}"], Some(9..17)));
         assert_eq!(parse(b"[\0\0\0").unwrap().torn, Some(0..4));
+        let with_hole = |zeroes: usize| format!("[\n{{\"a\":1}},\n{{\"b{}\":2}}\n]\n", "\0".repeat(zeroes));
+        assert_eq!(parse(with_hole(512).as_bytes()).unwrap().events, ["{\"a\":1}"]);
+        assert_eq!(parse(with_hole(1).as_bytes()).unwrap_err().line, 3, "what follows is there");
     }
 
     #[test]
@@ -150,6 +165,11 @@ mod tests {
         assert!(parse(b"{\"a\":[]}\n]").is_err());
         let error = parse(b"[\n{\"a\":\"\xff\"}]").unwrap_err();
         assert_eq!((error.line, error.column), (2, 7));
+        let unclosed = parse(b"[\n{\"a\":1},\n{\"b\":[},\n{\"c\":3}\n]\n").unwrap_err();
+        assert_eq!(unclosed.line, 3);
+        for unclosed in ["[\n{\"a\":[1,\n{\"b\":2}\n]\n", "[\n{\"a\":\"1},\n{}\n]\n"] {
+            assert!(parse(unclosed.as_bytes()).is_err(), "{unclosed}");
+        }
     }
 
     #[test]

@@ -5,6 +5,9 @@ use diffy::Patch;
 /// How many places an error names.
 const NAMED_PLACES: usize = 5;
 
+/// How many places are counted where there is more than one: each costs as long as the text is.
+const COUNTED_PLACES: usize = 100;
+
 /// How a text is to change.
 pub(super) enum Edit {
     /// One text takes the place of another, which occurs once, or of all that there are of it.
@@ -61,23 +64,29 @@ fn replaced(content: &str, old: &str, new: &str, all: bool, path: &str) -> Resul
         1 => Ok(content.replacen(&old, &new, 1)),
         _ if all => Ok(content.replace(&old, &new)),
         count => {
+            let times = match count > COUNTED_PLACES {
+                true => format!("more than {COUNTED_PLACES}"),
+                false => count.to_string(),
+            };
             let mut lines = places;
             lines.dedup();
             let named: Vec<_> = lines.iter().take(NAMED_PLACES).map(usize::to_string).collect();
             let more = if lines.len() > NAMED_PLACES { ", …" } else { "" };
             Err(format!(
-                "`old` occurs {count} times in {path} (lines: {}{more}). Give more of the text around it, or set `replace_all`.",
+                "`old` occurs {times} times in {path} (lines: {}{more}). Give more of the text around it, or set `replace_all`.",
                 named.join(", ")
             ))
         }
     }
 }
 
-/// Returns the lines in which a text begins; places that overlap count each.
+/// Returns the lines in which a text begins, the first of them where there are many; places that overlap count each.
 fn places(content: &str, text: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let (mut start, mut line, mut counted) = (0, 1, 0);
-    while let Some(found) = content[start..].find(text) {
+    while let Some(found) = content[start..].find(text)
+        && places.len() <= COUNTED_PLACES
+    {
         let at = start + found;
         line += content[counted..at].matches('\n').count();
         counted = at;

@@ -287,8 +287,13 @@ fn answer(pieces: &[&str], reason: &str) -> Reply {
 
 #[test]
 fn calls_of_one_answer_have_a_result_each_whatever_is_wrong_with_them() {
-    let several =
-        [(0, "1", "read", "{}"), (1, "1", "look", "{}"), (2, "3", "", "{}"), (3, "4", "find", "{\"a\":")];
+    let several = [
+        (0, "1", "read", "{}"),
+        (1, "1-3", "look", "{}"),
+        (2, "1", "look", "{}"),
+        (3, "3", "", "{}"),
+        (4, "4", "find", "{\"a\":"),
+    ];
     let replies = vec![
         answer(&[&chunk("I look."), &calls(&several)], "tool_calls"),
         answer(&[&chunk("So be it.")], "stop"),
@@ -308,7 +313,7 @@ fn calls_of_one_answer_have_a_result_each_whatever_is_wrong_with_them() {
         EventKind::ToolCallResponse(response) if response.is_error => Some(&response.id),
         _ => None,
     });
-    assert_eq!((&called, &called), (&failed, &["1", "1-2", "3", "4"].map(str::to_owned).to_vec()));
+    assert_eq!((&called, &called), (&failed, &["1", "1-3", "1-4", "3", "4"].map(str::to_owned).to_vec()));
     assert_eq!(course.lines.last().unwrap(), "= Stop");
 }
 

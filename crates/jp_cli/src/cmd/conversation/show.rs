@@ -143,11 +143,7 @@ fn add(total: &mut Option<u64>, tokens: Option<u64>) {
 /// Shows the paths of all files that a conversation needs.
 pub(super) fn files(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let found = context.selected(id)?;
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(&found.located.directory)? {
-        paths.push(entry?.path());
-    }
-    paths.sort();
+    let mut paths = found.store.files_of(&found.located)?;
     let blobs = found.store.blobs_of(&found.located)?;
     let checksums: std::collections::BTreeSet<_> = blobs.iter().map(|blob| blob.checksum).collect();
     paths.extend(checksums.iter().map(|checksum| found.store.blobs().path(checksum)));

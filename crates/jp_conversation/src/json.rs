@@ -1,0 +1,82 @@
+//! JSON that can be read again.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{
+    Serializer,
+    ser::{CompactFormatter, Formatter},
+};
+
+/// How deep an event may be nested: serde_json reads 127 levels.
+const MAX_DEPTH: usize = 120;
+
+/// Writes a value on one line. One that is nested deeper than it could be read again is an error.
+pub(crate) fn to_string<T: Serialize>(value: &T) -> serde_json::Result<String> {
+    let mut json = Vec::with_capacity(128);
+    value.serialize(&mut Serializer::with_formatter(&mut json, Shallow { depth: 0 }))?;
+    Ok(String::from_utf8(json).expect("serde_json writes UTF-8"))
+}
+
+/// Counts levels.
+struct Shallow {
+    depth: usize,
+}
+
+impl Shallow {
+    fn enter(&mut self) -> io::Result<()> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            let reason =
+                format!("it is nested more than {MAX_DEPTH} levels deep, so it could not be read again");
+            return Err(io::Error::other(reason));
+        }
+        Ok(())
+    }
+}
+
+impl Formatter for Shallow {
+    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.enter()?;
+        CompactFormatter.begin_array(writer)
+    }
+
+    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        CompactFormatter.end_array(writer)
+    }
+
+    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.enter()?;
+        CompactFormatter.begin_object(writer)
+    }
+
+    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.depth -= 1;
+        CompactFormatter.end_object(writer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn nested(levels: usize) -> Value {
+        (1..levels).fold(json!([]), |inner, _| json!([inner]))
+    }
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_written() {
+        let json = to_string(&nested(MAX_DEPTH)).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), nested(MAX_DEPTH));
+        let error = to_string(&nested(MAX_DEPTH + 1)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "it is nested more than 120 levels deep, so it could not be read again"
+        );
+        let wide = vec![json!({"a": [1, {}]}); MAX_DEPTH];
+        assert_eq!(to_string(&wide).unwrap(), serde_json::to_string(&wide).unwrap());
+    }
+}
