@@ -125,6 +125,7 @@ pub fn parse_input(input: &str, place: &Place) -> Result<Declared, AttachError> 
         return reading.exclude(&from_native(pattern));
     }
     match Scheme::split(input) {
+        Some((Scheme::File, "" | "//")) => return Err(AttachError::Empty),
         Some((Scheme::File, rest)) => return reading.file_url(rest),
         Some((Scheme::Http, _)) => return reading.http(),
         Some((Scheme::Data, _)) => return reading.data(),

@@ -206,6 +206,17 @@ pub enum AttachError {
         /// The file.
         path: PathBuf,
     },
+    /// A file gives more or less than the size it has, and nobody writes to it: the system makes it up as it is read.
+    #[error(
+        "attach {input:?}: what {path:?} holds is made up as it is read; `cmd:cat {}` attaches what that prints",
+        path.display()
+    )]
+    MadeUp {
+        /// What was asked for.
+        input: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// A URL does not say what it has to.
     #[error("attach {input:?}: {reason}")]
     Malformed {
@@ -336,7 +347,8 @@ impl AttachError {
             | Self::Clipboard { .. }
             | Self::Mcp { .. }
             | Self::Bear { .. }
-            | Self::Changing { .. } => true,
+            | Self::Changing { .. }
+            | Self::MadeUp { .. } => true,
             Self::Empty
             | Self::NoHome { .. }
             | Self::Snapshot { .. }
@@ -375,7 +387,7 @@ fn spaced_hint(error: &CommandError) -> &'static str {
 impl fmt::Display for SpecialFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Pipe => "named pipe",
+            Self::Pipe => "pipe",
             Self::Socket => "socket",
             Self::Device => "device",
             Self::Other => "special file",

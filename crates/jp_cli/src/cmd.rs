@@ -45,6 +45,7 @@ pub(crate) fn run(args: Args, environment: &Environment, output: &Output) -> Res
         Command::ShellSession => return shell_session::run(),
         command => command,
     };
+    environment.secure_stand_in()?;
     let context = Context::open(&args.global, environment, output)?;
     match command {
         Command::Init(_) | Command::ShellSession => unreachable!("returned above: they need no workspace"),

@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, process::ExitCode};
 
-use jp_storage::BlobError;
+use jp_storage::{BlobError, Damage};
 
 /// How the command ended (design 05).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +101,11 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
             Some(BlobError::Missing { .. }) => {
                 return Some(
                     "attaching what it is from again puts it back; `jp storage check` finds all that lacks.",
+                );
+            }
+            Some(BlobError::Corrupt { damage: Damage::Size { .. }, .. }) => {
+                return Some(
+                    "unless it is the size in events.json that was edited, delete that file, and attach what it is from again.",
                 );
             }
             Some(BlobError::Corrupt { .. }) => {

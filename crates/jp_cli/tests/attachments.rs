@@ -8,7 +8,7 @@
 
 mod support;
 
-use std::{fs, os::unix::ffi::OsStrExt as _};
+use std::{fs, os::unix::ffi::OsStrExt as _, process::Stdio};
 
 use serde_json::{Value, json};
 use support::{Sandbox, answering, last_message};
@@ -83,13 +83,20 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         ("*.nothing", vec!["*.nothing", "matches"]),
         ("empty", vec!["empty", "no file"]),
         ("huge", vec!["huge", "3221225472 bytes", "conversation.attachment.max_bytes"]),
-        ("fifo", vec!["named pipe"]),
+        ("fifo", vec!["is a pipe", "hint: `-a -` attaches what is piped in"]),
+        ("/dev/fd/0", vec!["is a pipe", "hint: `-a -` attaches what is piped in"]),
+        ("/proc/version", vec!["is made up as it is read", "`cmd:cat /proc/version`"]),
+        ("file:", vec!["attach an empty name"]),
         ("loop", vec!["loop"]),
         ("gopher://example.com/", vec!["gopher:", "not supported"]),
         ("external:00/x", vec!["attach what it is of once more"]),
         ("!ok.txt", vec!["exclude"]),
     ] {
-        let run = sandbox.jp(&["q", "--new", "-a", "ok.txt", "-a", input, "what?"]);
+        let mut command = sandbox.command(&["q", "--new", "-a", "ok.txt", "-a", input, "what?"]);
+        if input == "/dev/fd/0" {
+            command.stdin(Stdio::piped());
+        }
+        let run = support::run(command);
         if input == "!ok.txt" {
             // The only file is excluded: that is said, and nothing else is wrong with it.
             assert!(run.stderr.contains("excluded"), "{run:?}");
@@ -393,6 +400,24 @@ fn exclude_by_name_holds_outside_the_workspace_too() {
     sandbox.write("~/outside/a.key", "secret");
     sandbox.jp(&["q", "--new", "-a", "~/outside", "-a", "!*.key", "what?"]).succeeded();
     assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["a.md"]);
+}
+
+#[test]
+fn exclude_by_path_outside_the_workspace_counts_once_and_says_so() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/outside/a.md", "a");
+    sandbox.write("~/outside/private/b.md", "b");
+    let arguments = ["q", "--new", "-a", "~/outside", "-a", "!~/outside/private", "what?"];
+    let run = sandbox.jp(&arguments).succeeded();
+    assert!(
+        run.stderr.contains("warning: `!~/outside/private` counts for this command alone"),
+        "{}",
+        run.stderr
+    );
+    assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["a.md"]);
+    let run = sandbox.jp(&["q", "--new", "-a", "~/outside", "-a", "!*.key", "what?"]).succeeded();
+    assert!(!run.stderr.contains("this command alone"), "{}", run.stderr);
 }
 
 #[test]

@@ -161,6 +161,34 @@ fn no_result_of_a_tool_holds_where_the_workspace_is() {
     }
 }
 
+/// What is in it decides what runs unasked, and others may make directories in the temporary one.
+#[test]
+#[cfg(unix)]
+fn without_a_home_nothing_is_trusted_that_others_could_have_made() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let sandbox = Sandbox::new();
+    sandbox.write(".jp/config.toml", "");
+    let temporary = sandbox.path("~/tmp");
+    let stand_in = temporary.join(format!("jp-{}", rustix::process::getuid().as_raw()));
+    std::fs::create_dir_all(&temporary).unwrap();
+    let list = || {
+        let mut command = sandbox.command(&["conversation", "ls"]);
+        command.env_remove("HOME").env("TMPDIR", &temporary);
+        support::run(command)
+    };
+    for _ in 0..2 {
+        list().succeeded();
+        let mode = std::fs::metadata(&stand_in).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+    let refused = ["there is no home directory, and ", "open to others", "hint: set HOME"];
+    std::fs::set_permissions(&stand_in, std::fs::Permissions::from_mode(0o755)).unwrap();
+    list().failed(1, &refused);
+    std::fs::rename(&stand_in, temporary.join("elsewhere")).unwrap();
+    symlink("elsewhere", &stand_in).unwrap();
+    list().failed(1, &refused);
+}
+
 /// Answers every request with a small page, for as long as the test runs.
 fn page_server() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -327,16 +327,7 @@ fn torn_conversation_goes_on_with_one_warning() {
 fn full_disk_is_an_error_and_nothing_is_half_written() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let mount = |arguments: &[&str]| {
-        std::process::Command::new(arguments[0]).args(&arguments[1..]).stderr(Stdio::null()).status()
-    };
-    let disk = support::shown(&sandbox.path(".jp"));
-    if !mount(&["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", &disk])
-        .is_ok_and(|status| status.success())
-    {
-        eprintln!("skipped: a small file system can't be mounted here");
-        return;
-    }
+    let Some(disk) = SmallDisk::mount(&sandbox.path(".jp")) else { return };
     sandbox.write(".jp/.id", "full\n");
     let sandbox = sandbox.with_server(&server);
     let incompressible: Vec<u8> =
@@ -344,14 +335,58 @@ fn full_disk_is_an_error_and_nothing_is_half_written() {
     sandbox.write("big.bin", incompressible);
     let run = sandbox.jp(&["query", "--new", "-a", "big.bin", "what?"]);
     let left = sandbox.files(".jp");
-    let unmounted = mount(&["umount", &disk]).is_ok_and(|status| status.success());
+    drop(disk);
     run.failed(1, &["No space left", "hint: free some space"]);
     assert_eq!(server.received().len(), 0);
     assert!(
         !left.iter().any(|path| path.ends_with("events.json") || path.extension().is_some_and(|e| e == "gz")),
         "{left:?}"
     );
-    assert!(unmounted);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn message_that_a_full_disk_still_took_is_kept_and_said() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new();
+    let Some(_disk) = SmallDisk::mount(&sandbox.path(".jp")) else { return };
+    sandbox.write(".jp/.id", "full\n");
+    let sandbox = sandbox.with_server(&server);
+    sandbox.jp(&["query", "--new", "one"]).succeeded();
+    let _ = fs::write(sandbox.path(".jp/fill"), vec![0; 1 << 20]);
+    // The events' last page has room, a new file has none.
+    let said = ["No space left", "hint: free some space", "the message is kept: `jp query` without words"];
+    sandbox.jp(&["query", "two"]).failed(1, &said);
+    fs::remove_file(sandbox.path(".jp/fill")).unwrap();
+    assert_eq!(sandbox.jp(&["query"]).succeeded().stdout, "Yes.\n");
+    let messages = sandbox.events().into_iter().filter(|event| event["type"] == "chat_request");
+    assert_eq!(messages.map(|event| event["content"].clone()).collect::<Vec<_>>(), ["one", "two"]);
+}
+
+/// A file system of 256 kB.
+#[cfg(target_os = "linux")]
+struct SmallDisk(String);
+
+#[cfg(target_os = "linux")]
+impl SmallDisk {
+    /// Mounts it where that is allowed.
+    fn mount(directory: &std::path::Path) -> Option<Self> {
+        let directory = support::shown(directory);
+        let arguments = ["-t", "tmpfs", "-o", "size=256k", "tmpfs", &directory];
+        let mount = std::process::Command::new("mount").args(arguments).stderr(Stdio::null()).status();
+        let is_mounted = mount.is_ok_and(|status| status.success());
+        if !is_mounted {
+            eprintln!("skipped: a small file system can't be mounted here");
+        }
+        is_mounted.then_some(Self(directory))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
 }
 
 #[test]

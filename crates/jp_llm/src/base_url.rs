@@ -1,6 +1,6 @@
 use std::fmt;
 
-use url::{Host, Url};
+use url::{Host, ParseError, Url};
 
 use crate::Error;
 
@@ -18,9 +18,13 @@ impl BaseUrl {
             let shown = text.rsplit('@').next().unwrap_or_default();
             Error::BaseUrl { text: shown.to_owned(), reason: reason.to_owned() }
         };
-        let mut url = Url::parse(text.trim()).map_err(|error| refuse(&error.to_string()))?;
+        const START: &str = "it does not start with http:// or https://";
+        let mut url = Url::parse(text.trim()).map_err(|error| match error {
+            ParseError::RelativeUrlWithoutBase => refuse(START),
+            error => refuse(&error.to_string()),
+        })?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(refuse("it does not start with http:// or https://"));
+            return Err(refuse(START));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(refuse("it holds credentials"));
@@ -118,7 +122,7 @@ mod tests {
         .into();
         insta::assert_snapshot!(messages.join("\n"), @r#"
         use `localhost:8080` as base_url: it does not start with http:// or https://
-        use `127.0.0.1:8080` as base_url: relative URL without a base
+        use `127.0.0.1:8080` as base_url: it does not start with http:// or https://
         use `ftp://host` as base_url: it does not start with http:// or https://
         use `http://host/?key=1` as base_url: it has a query or a fragment
         use `host` as base_url: it holds credentials

@@ -83,7 +83,7 @@ impl Reading<'_> {
 
     /// Declares the file or directory at `path`.
     pub(super) fn path(&self, path: &Path) -> Result<Declared, AttachError> {
-        let canonical = canonical_path(path).map_err(|error| self.io("resolve", path, error))?;
+        let canonical = canonical_path(path).map_err(|error| self.unresolved(path, error))?;
         let metadata = fs::metadata(&canonical).map_err(|error| self.io("look at", &canonical, error))?;
         if let Some(kind) = special_file(metadata.file_type()) {
             return Err(AttachError::Special { input: self.input.to_owned(), path: canonical, kind });
@@ -97,6 +97,14 @@ impl Reading<'_> {
         };
         let link_out = if is_inside { None } else { self.link_out(path) };
         Ok(Declared { link_out, ..self.declared(declaration, Source::Path(canonical)) })
+    }
+
+    /// Says what a path is that has no other name: a pipe that was opened, as the shell's `<(…)`.
+    fn unresolved(&self, path: &Path, error: io::Error) -> AttachError {
+        match fs::metadata(path).ok().and_then(|metadata| special_file(metadata.file_type())) {
+            Some(kind) => AttachError::Special { input: self.input.to_owned(), path: path.to_owned(), kind },
+            None => self.io("resolve", path, error),
+        }
     }
 
     /// Declares the files that match a `/`-separated pattern.

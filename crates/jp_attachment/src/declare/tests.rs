@@ -155,6 +155,8 @@ fn mistakes_are_named() {
         ("src/[a", r#"attach "src/[a": unclosed character class; missing ']'"#),
         ("src/*/../x", r#"attach "src/*/../x": `..` can't come after a wildcard"#),
         ("file:%FF", r#"attach "file:%FF""#),
+        ("file:", "attach an empty name"),
+        ("file://", "attach an empty name"),
         ("!", "attach an empty name"),
         ("!/", "attach an empty name"),
         (

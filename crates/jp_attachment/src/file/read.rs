@@ -84,6 +84,7 @@ impl Reader<'_> {
 
     fn read(&self, mut stamp: FileStamp, buffer: &mut Vec<u8>) -> Result<Content, AttachError> {
         let path = &self.file.path;
+        let mut is_other = false;
         for _ in 0..=RETRIES {
             let unchanged = read_once(&stamp, buffer);
             if unchanged.map_err(|error| AttachError::io(self.input, "read", path, error))? {
@@ -93,9 +94,16 @@ impl Reader<'_> {
                     false => self.keep(&stamp, buffer, is_private_key).map(Content::Kept),
                 };
             }
+            let before = stamp;
             stamp = inspect::stamp(path, self.input, self.context.limits.max_bytes)?;
+            is_other |= stamp != before;
         }
-        Err(AttachError::Changing { input: self.input.to_owned(), path: path.clone() })
+        let (input, path) = (self.input.to_owned(), path.clone());
+        Err(if is_other {
+            AttachError::Changing { input, path }
+        } else {
+            AttachError::MadeUp { input, path }
+        })
     }
 
     /// Hands the content over, and gives `buffer` its memory back.

@@ -174,7 +174,7 @@ fn special_files_are_refused() {
     pipe(&world.root.join("pipe"));
     let _socket = std::os::unix::net::UnixListener::bind(world.root.join("socket")).unwrap();
     let table = [
-        ("pipe", r#"attach "pipe": "OUTER/workspace/pipe" is a named pipe, not a file or directory"#),
+        ("pipe", r#"attach "pipe": "OUTER/workspace/pipe" is a pipe, not a file or directory"#),
         ("socket", r#"attach "socket": "OUTER/workspace/socket" is a socket, not a file or directory"#),
         ("/dev/zero", r#"attach "/dev/zero": "/dev/zero" is a device, not a file or directory"#),
     ];

@@ -194,7 +194,7 @@ fn links_to_files_are_followed_and_links_to_directories_are_not() {
             r#""walked/dir" is a link to a directory and was not followed"#,
             r#""walked/loop" is a link to a directory and was not followed"#,
             &format!(r#""walked/outer" leads out of the workspace and is attached as {external}"#),
-            r#""walked/pipe" is a named pipe and was left out"#,
+            r#""walked/pipe" is a pipe and was left out"#,
             r#""walked/self" is a link that leads nowhere and was left out"#,
         ]
     );

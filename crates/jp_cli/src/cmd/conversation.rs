@@ -207,7 +207,13 @@ fn taken_by_hand(conversation: &Conversation, kept: &[usize], declared: &[Declar
 }
 
 fn remove(context: &Context<'_>, ids: &[String]) -> Result<Code, Failure> {
-    let found: Vec<_> = ids.iter().map(|id| context.selected(Some(id))).collect::<Result<_, _>>()?;
+    let mut found: Vec<Found> = Vec::new();
+    for id in ids {
+        let selected = context.selected(Some(id))?;
+        if !found.iter().any(|found| found.located == selected.located) {
+            found.push(selected);
+        }
+    }
     for found in &found {
         let lock = match found.store.try_lock(found.located.id)? {
             TryLock::Acquired(lock) => lock,

@@ -28,13 +28,13 @@ mod watched;
 
 pub(crate) use self::tools::edits;
 
-use std::{borrow::Cow, collections::HashMap, path::PathBuf, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, path::PathBuf, sync::Arc, thread::ScopedJoinHandle};
 
 use jp_config::Resolved;
 use jp_conversation::{Event, Stream};
 use jp_llm::Measure;
 use jp_resource::Checksum;
-use jp_storage::{Conversation, ConversationId, Pending, Writer};
+use jp_storage::{Conversation, ConversationId, Pending, WriteError, Writer};
 
 pub(crate) use self::{contents::Scratch, tools::offered_names};
 use self::{keeper::Kept, prepare::Prepared, tools::Tools};
@@ -147,8 +147,10 @@ impl Asked<'_> {
 /// A conversation that is being written to.
 struct Recording {
     writer: Writer,
-    /// The request and what else is on its way to the disk.
-    pending: Vec<Pending>,
+    /// The message on its way to the disk.
+    message: Option<Pending>,
+    /// That the conversation is used, on its way there, too.
+    activation: Option<Pending>,
 }
 
 /// The conversation that a query goes to.
@@ -215,7 +217,7 @@ impl Target {
 fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(Stream, Recording), Failure> {
     let Prepared { kinds, batch, now, .. } = prepared;
     let events: Vec<_> = kinds.into_iter().map(|kind| Event::new(now, kind)).collect();
-    let mut pending = Vec::new();
+    let mut activation = None;
     let (mut stream, mut writer) = match target {
         Target::New { store, is_local, title } => {
             let title = title.or_else(|| events.iter().find_map(message::title));
@@ -224,42 +226,45 @@ fn record(context: &Context<'_>, target: Target, prepared: Prepared) -> Result<(
         Target::Existing { found, conversation, lock } => {
             let lock = lock.ok_or_else(|| Failure::new("the conversation is not locked"))?;
             let mut writer = found.store.writer(&conversation, lock);
-            pending.push(writer.activate(now));
+            activation = Some(writer.activate(now));
             (conversation.stream, writer)
         }
     };
+    let mut message = None;
     if !events.is_empty() {
         let (events, unsynced) = writer.write(events, batch)?;
         events.into_iter().for_each(|event| stream.push(event));
-        pending.push(unsynced);
+        message = Some(unsynced);
     }
-    Ok((stream, Recording { writer, pending }))
+    Ok((stream, Recording { writer, message, activation }))
 }
 
 impl Recording {
     /// Does some work while the disk takes what was written; nothing is sent before both are done. Once it is stored,
     /// the conversation is the current one.
     fn beside<T>(&mut self, context: &Context<'_>, work: impl FnOnce() -> T) -> Result<T, Failure> {
-        let pending = std::mem::take(&mut self.pending);
-        let done = std::thread::scope(|scope| {
+        let pending = [self.message.take(), self.activation.take()];
+        let (done, [message, activation]) = std::thread::scope(|scope| {
             let start = |pending: Pending| {
-                let thread = std::thread::Builder::new().spawn_scoped(scope, || pending.finish());
-                thread.map_err(|error| Failure::new(format!("failed to start a thread: {error}")))
+                std::thread::Builder::new().spawn_scoped(scope, || pending.finish()).map_err(Failure::from)
             };
-            let finishing = pending.into_iter().map(start).collect::<Result<Vec<_>, _>>()?;
+            let finishing = pending.map(|pending| pending.map(start));
             let done = work();
-            for thread in finishing {
-                thread
-                    .join()
-                    .map_err(|_| Failure::new("failed to store the message: its thread panicked"))??;
-            }
-            Ok::<_, Failure>(done)
-        })?;
+            (done, finishing.map(|thread| thread.map_or(Ok(()), finished)))
+        });
+        message?;
+        activation.map_err(|failure| answer::kept_message(failure, true))?;
         if let Err(error) = context.sessions().set_current(self.writer.id()) {
             context.output.warn(&format!("the current conversation was not remembered: {error}"));
         }
         Ok(done)
     }
+}
+
+/// Waits for what a thread writes.
+fn finished(thread: Result<ScopedJoinHandle<'_, Result<(), WriteError>>, Failure>) -> Result<(), Failure> {
+    let result = thread?.join();
+    Ok(result.map_err(|_| Failure::new("failed to store the message: its thread panicked"))??)
 }
 
 fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {

@@ -1,6 +1,6 @@
 //! What to do about what can't be attached.
 
-use jp_attachment::{AttachError, BearError, CommandError, HttpError, McpError, Scheme};
+use jp_attachment::{AttachError, BearError, CommandError, HttpError, McpError, Scheme, SpecialFile};
 
 use crate::{
     error::{Code, Failure},
@@ -38,7 +38,7 @@ pub(crate) fn failure(error: AttachError) -> Failure {
             vec![raise("max_bytes", &megabytes(limit * 5))]
         }
         AttachError::TooManyFiles { limit, .. } => {
-            vec![fewer(), raise("max_files", &(limit * 5).to_string())]
+            vec![fewer(), raise("max_files", &(limit * 5).max(1000).to_string())]
         }
         AttachError::TooManyBytes { size, .. } => {
             vec![fewer(), raise("max_total_bytes", &megabytes(*size))]
@@ -51,6 +51,9 @@ pub(crate) fn failure(error: AttachError) -> Failure {
             }
             _ => Vec::new(),
         },
+        AttachError::Special { kind: SpecialFile::Pipe, .. } => {
+            vec!["`-a -` attaches what is piped in: `COMMAND | jp query -a - …`.".to_owned()]
+        }
         AttachError::Secret { .. } => {
             vec!["`-c conversation.attachment.secrets=warn` attaches it all the same.".to_owned()]
         }

@@ -534,7 +534,7 @@ fn with_way_on(failure: Failure, ended: &Ended<'_>) -> Failure {
 }
 
 /// Says that the message is not lost.
-fn kept_message(failure: Failure, is_kept: bool) -> Failure {
+pub(super) fn kept_message(failure: Failure, is_kept: bool) -> Failure {
     if is_kept {
         failure.with_hint("the message is kept: `jp query` without words sends it again.")
     } else {

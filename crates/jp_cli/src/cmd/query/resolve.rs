@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     error::{Failure, chain},
-    output::quoted,
+    output::{quoted, visible},
     servers::reading,
     workspace::Context,
 };
@@ -41,7 +41,15 @@ pub(crate) fn parse(
     for input in inputs {
         let input = expanded(context, config, input)?;
         match parse_input(&input, place) {
-            Ok(read) => declared.push(read),
+            Ok(read) => {
+                if matches!(read.source, Source::Exclude(_)) && read.declaration.is_none() {
+                    context.output.warn(&format!(
+                        "`{}` counts for this command alone: it is outside of the workspace, and no path of there is stored",
+                        visible(&input)
+                    ));
+                }
+                declared.push(read);
+            }
             Err(error) if unavailable == Unavailable::Skip && error.is_unavailable() => {
                 skipped(context, &error)
             }
