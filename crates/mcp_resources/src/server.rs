@@ -1,5 +1,6 @@
 //! A registry, spoken in MCP.
 
+mod backlog;
 #[cfg(any(feature = "stdio", feature = "http"))]
 mod batch;
 mod changes;

@@ -332,3 +332,85 @@ async fn batch_with_more_bytes_than_are_read_at_once_is_split() {
         assert!(open.remove(&answer["id"].as_u64().unwrap()), "one answer each");
     }
 }
+
+#[tokio::test]
+async fn what_cannot_be_read_is_answered_with_its_id_where_it_has_one() {
+    let (_outside, directory) = notes();
+    let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(5000), "]".repeat(5000));
+    for era in [LATEST, Era::Modern] {
+        let mut child = start(&directory);
+        let mut client = connect(&mut child, era).await;
+        for (line, id, code) in [
+            (r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":["a"]}"#, json!(7), -32602),
+            (
+                r#"{"jsonrpc":"2.0","id":"x","method":"resources/read","params":{"uri":"\ud800"}}"#,
+                json!("x"),
+                -32602,
+            ),
+            (&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{deep}}}"#), json!(7), -32602),
+            (r#"{"jsonrpc":"2.0","id":7,"method":5}"#, json!(7), -32600),
+            (r#"{"id":7,"method":"ping"}"#, json!(7), -32600),
+            (r#"{"jsonrpc":"2.0","id":7}"#, json!(7), -32600),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, json!(null), -32600),
+            ("garbage", json!(null), -32700),
+            (r#"{"jsonrpc":"2.0","id":7} {}"#, json!(null), -32700),
+            ("5", json!(null), -32600),
+        ] {
+            client.write_line(line).await;
+            let answer = client.read().await;
+            assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(code)), "{era:?} {line:.100}");
+        }
+        // Nothing is said of notices and responses.
+        for line in [r#"{"jsonrpc":"2.0","method":"x","params":5}"#, r#"{"jsonrpc":"2.0","id":3,"result":5}"#]
+        {
+            client.write_line(line).await;
+        }
+        client.result("resources/list", json!({})).await;
+        client.write_line(&"x".repeat(17 * 1024 * 1024)).await;
+        assert_eq!(client.read().await["error"]["code"], -32600);
+        client.result("resources/list", json!({})).await;
+    }
+}
+
+#[tokio::test]
+async fn line_without_an_end_is_the_last() {
+    let (_outside, directory) = notes();
+    for (line, code) in [(r#"{"jsonrpc":"2.0","id":1,"method":"no"}"#, -32601), ("garbage", -32700)] {
+        let mut child = start(&directory);
+        let mut client = connect(&mut child, LATEST).await;
+        client.result("resources/list", json!({})).await;
+        client.write_end(line).await;
+        assert_eq!(client.read().await["error"]["code"], code);
+        assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+    }
+}
+
+/// Of 200 answers of 9 MB each, which a client asks for and does not read, few are made; they come once it reads.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn client_that_reads_no_answers_costs_no_memory_for_all_of_them() {
+    let (_outside, directory) = notes();
+    std::fs::write(directory.join("large.md"), "x".repeat(9_000_000)).unwrap();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, LATEST).await;
+    for _ in 0..200 {
+        client.send("resources/read", json!({ "uri": "notes://large.md" })).await;
+    }
+    let status = format!("/proc/{}/status", child.id().unwrap());
+    let memory = || -> u64 {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    // It has done what it does once it does no more.
+    let mut before = 0;
+    while memory() > before {
+        before = memory();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert!(before < 1_000_000, "{before} kB");
+    for _ in 0..200 {
+        client.skip().await;
+    }
+    client.result("resources/list", json!({})).await;
+}

@@ -1,7 +1,7 @@
 //! JSON-RPC batches, which the revision 2025-03-26 has and those after it have no more.
 
 use rmcp::model::ProtocolVersion;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// The messages of a batch; nothing if the text is none, or one of no messages.
 pub(super) fn messages(text: &[u8]) -> Option<Vec<Value>> {
@@ -10,16 +10,8 @@ pub(super) fn messages(text: &[u8]) -> Option<Vec<Value>> {
 }
 
 /// Whether a text begins as a batch does.
-#[cfg(feature = "http")]
 pub(super) fn is_batch(text: &[u8]) -> bool {
     text.trim_ascii_start().first() == Some(&b'[')
-}
-
-/// Whether a text is a notification or a response.
-#[cfg(feature = "stdio")]
-pub(super) fn asks_nothing(text: &[u8]) -> bool {
-    let message: Option<Map<String, Value>> = serde_json::from_slice(text).ok();
-    message.is_some_and(|message| !(message.contains_key("method") && message.contains_key("id")))
 }
 
 /// Whether a client that initializes with this message may send batches; nothing if it is another message.

@@ -13,9 +13,9 @@ use rmcp::model::{
     GetTaskParams, GetTaskResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
     ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Reference, ResourceTemplateReference, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
-    UpdateTaskParams,
+    ReadResourceResponse, ReadResourceResult, Reference, RequestId, ResourceTemplateReference, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, SubscriptionsListenRequestParams,
+    Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleServer, SubscriptionContext};
 use rmcp::{Peer, ServerHandler};
@@ -25,6 +25,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::backlog::Backlog;
 use super::changes::{MAX_SUBSCRIPTIONS, Subscriptions, forward, listen};
 use super::{NoHandler, OnError, Server, wire};
 use crate::call::{Interruption, catch_panic};
@@ -48,6 +49,8 @@ pub struct Session<H = NoHandler> {
     listeners: Mutex<Vec<Listener>>,
     /// Whether the client will say no more, where its transport tells.
     client_ended: watch::Sender<bool>,
+    /// What the client has not got yet, where its transport tells.
+    backlog: Backlog,
 }
 
 /// A `subscriptions/listen` about resources.
@@ -69,6 +72,7 @@ impl<H: ServerHandler> Session<H> {
             events,
             listeners: Mutex::default(),
             client_ended: watch::Sender::default(),
+            backlog: Backlog::default(),
         }
     }
 
@@ -78,17 +82,26 @@ impl<H: ServerHandler> Session<H> {
         self.client_ended.clone()
     }
 
+    /// What the transport tells which answers the client has.
+    #[cfg(feature = "stdio")]
+    pub(super) fn backlog(&self) -> Backlog {
+        self.backlog.clone()
+    }
+
     fn handler(&self) -> &H {
         &self.server.handler
     }
 
-    /// Runs what answers a request: a panic is an error, and the call counts.
+    /// Runs what answers a request, once there is room for an answer: a panic is an error, and the call counts.
     async fn answered<T>(
         &self,
         method: &'static str,
+        id: RequestId,
         work: impl Future<Output = Result<T, ErrorData>>,
     ) -> Result<T, ErrorData> {
-        let work = unless_panicked(work);
+        // On the heap: futures of futures would not fit on the stack of a thread that is not optimised.
+        let work = Box::pin(unless_panicked(work));
+        let work = self.backlog.answer(&id, work);
         match &self.server.metrics {
             Some(metrics) => metrics.measure(method, work).await,
             None => work.await,
@@ -172,6 +185,7 @@ fn misread(request: &CustomRequest, is_modern: bool) -> Option<ErrorData> {
         "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel" if is_modern => None,
         "resources/subscribe" => from_value::<SubscribeRequestParams>(params).err(),
         "resources/unsubscribe" => from_value::<UnsubscribeRequestParams>(params).err(),
+        "subscriptions/listen" => from_value::<SubscriptionsListenRequestParams>(params).err(),
         "completion/complete" => from_value::<CompleteRequestParams>(params).err(),
         "tools/call" => from_value::<CallToolRequestParams>(params).err(),
         "prompts/get" => from_value::<GetPromptRequestParams>(params).err(),
@@ -256,7 +270,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.answered("resources/list", async {
+        self.answered("resources/list", context.id.clone(), async {
             let page = self.server.registry.resources(place(request)?, self.server.page_size);
             let resources = page.entries.iter().map(|resource| wire::resource(resource)).collect();
             let mut result = ListResourcesResult::with_all_items(resources);
@@ -272,7 +286,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.answered("resources/templates/list", async {
+        self.answered("resources/templates/list", context.id.clone(), async {
             let page = self.server.registry.templates(place(request)?, self.server.page_size);
             let templates = page.entries.iter().map(|template| wire::template(template)).collect();
             let mut result = ListResourceTemplatesResult::with_all_items(templates);
@@ -290,7 +304,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let modern = is_modern(&context);
         let read = self.read(&request.uri, modern);
-        self.answered("resources/read", unless_cancelled(context, read)).await
+        self.answered("resources/read", context.id.clone(), unless_cancelled(context, read)).await
     }
 
     async fn complete(
@@ -298,7 +312,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.answered("completion/complete", async {
+        self.answered("completion/complete", context.id.clone(), async {
             match request.r#ref.clone() {
                 Reference::Resource(reference) => {
                     unless_cancelled(context, self.complete_variable(reference, request)).await
@@ -314,7 +328,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("resources/subscribe", async {
+        self.answered("resources/subscribe", context.id.clone(), async {
             if !self.server.registry.contains(&request.uri) {
                 return Err(wire::not_found(&request.uri));
             }
@@ -337,9 +351,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("resources/unsubscribe", async {
+        self.answered("resources/unsubscribe", context.id.clone(), async {
             let subscriptions = self.subscriptions.clone();
             let removed = self.server.registry.run_observed(move || subscriptions.remove(&request.uri)).await;
             removed.map_err(not_subscribed)
@@ -368,8 +382,12 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut client_ended = self.client_ended.subscribe();
         if !is_about_resources(context.requested()) {
-            return unless_panicked(self.handler().listen(context)).await;
+            return tokio::select! {
+                result = unless_panicked(self.handler().listen(context)) => result,
+                _ = client_ended.wait_for(|ended| *ended) => Ok(()),
+            };
         }
         let accepted = context.accepted();
         let is_of_handler =
@@ -377,7 +395,6 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         let Listener { events, subscriptions, .. } =
             self.take_listener(accepted.resource_subscriptions.iter().flatten());
         let sink = context.sink().clone();
-        let mut client_ended = self.client_ended.subscribe();
         let of_handler = async {
             match is_of_handler {
                 true => unless_panicked(self.handler().listen(context)).await,
@@ -399,7 +416,8 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("logging/setLevel", self.handler().set_level(request, context)).await
+        self.answered("logging/setLevel", context.id.clone(), self.handler().set_level(request, context))
+            .await
     }
 
     async fn get_prompt(
@@ -407,7 +425,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.answered("prompts/get", self.handler().get_prompt(request, context)).await
+        self.answered("prompts/get", context.id.clone(), self.handler().get_prompt(request, context)).await
     }
 
     async fn list_prompts(
@@ -415,7 +433,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.answered("prompts/list", self.handler().list_prompts(request, context)).await
+        self.answered("prompts/list", context.id.clone(), self.handler().list_prompts(request, context)).await
     }
 
     async fn call_tool(
@@ -423,7 +441,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.answered("tools/call", self.handler().call_tool(request, context)).await
+        self.answered("tools/call", context.id.clone(), self.handler().call_tool(request, context)).await
     }
 
     async fn list_tools(
@@ -431,7 +449,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.answered("tools/list", self.handler().list_tools(request, context)).await
+        self.answered("tools/list", context.id.clone(), self.handler().list_tools(request, context)).await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -482,7 +500,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.answered("tasks/get", self.handler().get_task(request, context)).await
+        self.answered("tasks/get", context.id.clone(), self.handler().get_task(request, context)).await
     }
 
     async fn update_task(
@@ -490,7 +508,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/update", self.handler().update_task(request, context)).await
+        self.answered("tasks/update", context.id.clone(), self.handler().update_task(request, context)).await
     }
 
     async fn cancel_task(
@@ -498,7 +516,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/cancel", self.handler().cancel_task(request, context)).await
+        self.answered("tasks/cancel", context.id.clone(), self.handler().cancel_task(request, context)).await
     }
 
     async fn list_skills(
@@ -506,7 +524,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        self.answered("skills/list", self.handler().list_skills(request, context)).await
+        self.answered("skills/list", context.id.clone(), self.handler().list_skills(request, context)).await
     }
 
     async fn get_skill(
@@ -514,7 +532,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetSkillRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        self.answered("skills/get", self.handler().get_skill(request, context)).await
+        self.answered("skills/get", context.id.clone(), self.handler().get_skill(request, context)).await
     }
 
     async fn read_resource_directory(
@@ -522,7 +540,11 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: ReadResourceDirectoryRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
-        self.answered("resources/directory/read", self.handler().read_resource_directory(request, context))
-            .await
+        self.answered(
+            "resources/directory/read",
+            context.id.clone(),
+            self.handler().read_resource_directory(request, context),
+        )
+        .await
     }
 }

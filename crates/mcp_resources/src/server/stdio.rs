@@ -1,27 +1,23 @@
 //! One client, on standard input and output.
 
-mod unbatched;
+mod lines;
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::stdio_pipes;
 use rmcp::{ServerHandler, ServiceExt};
-use tokio::io::{AsyncRead, ReadBuf};
 use tokio::runtime::Builder;
-use tokio::sync::watch;
 
 use super::{ServeError, Server};
-use unbatched::Unbatched;
+use lines::Lines;
 
 impl<H: ServerHandler> Server<H> {
     /// Serves the client on standard input and output until it closes them, as a program whose `main` does no more:
     /// with a runtime of its own, and without waiting for handlers that still block at the end.
     ///
-    /// Nothing else may be written to standard output; standard error is free.
+    /// Nothing else may be written to standard output; standard error is free. A client that does not read is not read
+    /// from either, once 32 answers wait for it or 1,024 of its requests are open.
     ///
     /// # Errors
     ///
@@ -44,35 +40,13 @@ impl<H: ServerHandler> Server<H> {
     pub async fn serve_stdio(self) -> Result<(), ServeError> {
         let session = Arc::new(self).session();
         let (input, output) = stdio_pipes();
-        let input = Unbatched::new(Input { pipe: input, ended: session.client_ended() });
-        let running = match session.serve((input, output)).await {
+        let lines = Lines::new(input, output, session.backlog(), session.client_ended());
+        let running = match session.serve(lines).await {
             Ok(running) => running,
             // A client that only looked whether the server starts.
             Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
             Err(error) => return Err(ServeError::Connect(error.into())),
         };
         running.waiting().await.map(drop).map_err(|error| ServeError::Stopped(error.into()))
-    }
-}
-
-/// What the client writes, and that it wrote all: requests that wait for changes then wait for nothing, and rmcp waits
-/// for requests.
-struct Input<R> {
-    pipe: R,
-    ended: watch::Sender<bool>,
-}
-
-impl<R: AsyncRead + Unpin> AsyncRead for Input<R> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let (before, room) = (buffer.filled().len(), buffer.remaining());
-        let result = ready!(Pin::new(&mut self.pipe).poll_read(context, buffer));
-        if result.is_err() || (buffer.filled().len() == before && room > 0) {
-            self.ended.send_replace(true);
-        }
-        Poll::Ready(result)
     }
 }

@@ -137,6 +137,19 @@ impl Client {
         self.output.flush().await.unwrap();
     }
 
+    /// Reads a line and looks at nothing in it.
+    pub async fn skip(&mut self) {
+        let mut line = Vec::new();
+        let read = self.input.read_until(b'\n', &mut line);
+        assert!(tokio::time::timeout(PATIENCE, read).await.expect("no answer").unwrap() > 0);
+    }
+
+    /// Writes a last line, which has no end.
+    pub async fn write_end(&mut self, line: &str) {
+        self.output.write_all(line.as_bytes()).await.unwrap();
+        self.close().await;
+    }
+
     pub async fn read(&mut self) -> Value {
         let mut line = String::new();
         let read = self.input.read_line(&mut line);

@@ -1,0 +1,235 @@
+//! One client's lines of JSON-RPC, and the lines that it is answered with.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::server::backlog::Backlog;
+use crate::server::batch;
+
+/// How long a line may be in bytes.
+const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// How many answers to lines that are no messages may wait for the client.
+const MAX_REFUSALS: usize = 64;
+
+/// How long a client that says no more may take to read them.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// A transport of lines with one message each, or with a batch where the client's revision has them.
+///
+/// Each request gets an answer with its id, if it can be read from the line. A client that does not read its answers is
+/// not read from any more once they are many.
+pub(super) struct Lines<R, W> {
+    input: BufReader<R>,
+    /// What was read of a line.
+    line: Vec<u8>,
+    /// Whether the line is longer than one may be, and what follows of it is passed over.
+    is_too_long: bool,
+    /// Whether there was a request yet.
+    is_started: bool,
+    /// Whether the client may send batches, once it has initialized.
+    has_batches: Option<bool>,
+    /// What was read and not taken yet.
+    messages: VecDeque<RxJsonRpcMessage<RoleServer>>,
+    output: Arc<Mutex<Option<W>>>,
+    /// Answers to lines that are no messages, on their way.
+    refusals: JoinSet<io::Result<()>>,
+    backlog: Backlog,
+    /// Whether the client wrote all: requests that wait for changes then wait for nothing, and rmcp waits for requests.
+    ended: watch::Sender<bool>,
+}
+
+impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
+    pub(super) fn new(input: R, output: W, backlog: Backlog, ended: watch::Sender<bool>) -> Self {
+        Self {
+            input: BufReader::new(input),
+            line: Vec::new(),
+            is_too_long: false,
+            is_started: false,
+            has_batches: None,
+            messages: VecDeque::new(),
+            output: Arc::new(Mutex::new(Some(output))),
+            refusals: JoinSet::new(),
+            backlog,
+            ended,
+        }
+    }
+
+    /// Reads the rest of a line, which may be the last and have no end; says whether there was one. Who waits for it no
+    /// more loses nothing.
+    async fn read_line(&mut self) -> bool {
+        loop {
+            let bytes = self.input.fill_buf().await.unwrap_or_default();
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            let (part, count) = match end {
+                Some(end) => (&bytes[..end], end + 1),
+                None => (bytes, bytes.len()),
+            };
+            if self.line.len() + part.len() > MAX_LINE {
+                self.is_too_long = true;
+                self.line.clear();
+            } else if !self.is_too_long {
+                self.line.extend_from_slice(part);
+            }
+            let is_end = bytes.is_empty();
+            self.input.consume(count);
+            if end.is_some() || is_end {
+                return end.is_some() || self.is_too_long || !self.line.is_empty();
+            }
+        }
+    }
+
+    /// Takes the messages of a line that was read.
+    fn take_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if std::mem::take(&mut self.is_too_long) {
+            let why = format!("a line has more than {MAX_LINE} bytes");
+            return self.refuse(None, ErrorData::invalid_request(why, None));
+        }
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).trim_ascii();
+        if line.is_empty() {
+            return;
+        }
+        self.has_batches = self.has_batches.or_else(|| batch::initializes(line));
+        match batch::is_batch(line) {
+            false => self.take(line),
+            true => match batch::messages(line).filter(|_| self.has_batches == Some(true)) {
+                Some(messages) => {
+                    messages.iter().for_each(|message| self.take(message.to_string().as_bytes()));
+                }
+                None => {
+                    let why = "a batch, which has messages and which only 2025-03-26 has, is no request";
+                    self.refuse(None, ErrorData::invalid_request(why, None));
+                }
+            },
+        }
+    }
+
+    fn take(&mut self, message: &[u8]) {
+        let message = match serde_json::from_slice(message) {
+            Ok(message) => message,
+            Err(error) => return self.misread(message, &error),
+        };
+        match &message {
+            JsonRpcMessage::Request(request) => {
+                self.is_started = true;
+                self.backlog.begin(request.id.clone());
+            }
+            // rmcp would end for what comes before a request, and there is nothing yet that it could tell of.
+            _ if !self.is_started => return,
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.backlog.end(id);
+                }
+            }
+            _ => (),
+        }
+        self.messages.push_back(message);
+    }
+
+    /// Answers what can't be read, unless it asks for no answer.
+    fn misread(&mut self, message: &[u8], error: &serde_json::Error) {
+        if serde_json::from_slice::<&RawValue>(message).is_err() {
+            let why = format!("a line is not JSON: {error}");
+            return self.refuse(None, ErrorData::new(ErrorCode::PARSE_ERROR, why, None));
+        }
+        // It looks into no value, so that one that is nested too deep, or is no Unicode, hides no id.
+        let fields: HashMap<String, &RawValue> = serde_json::from_slice(message).unwrap_or_default();
+        let id = fields.get("id").and_then(|id| serde_json::from_str(id.get()).ok());
+        let method =
+            fields.get("method").and_then(|method| serde_json::from_str::<String>(method.get()).ok());
+        let is_versioned = fields.get("jsonrpc").is_some_and(|version| version.get() == "\"2.0\"");
+        let is_response = fields.contains_key("result") || fields.contains_key("error");
+        match method.filter(|_| is_versioned) {
+            _ if is_response => (),
+            Some(_) if !fields.contains_key("id") => (),
+            Some(method) if id.is_some() => {
+                let why = format!("the parameters of {method} can't be read: {error}");
+                self.refuse(id, ErrorData::invalid_params(why, None));
+            }
+            _ => {
+                let why = "no request of JSON-RPC 2.0, which has \"jsonrpc\": \"2.0\", an id and a method";
+                self.refuse(id, ErrorData::invalid_request(why, None));
+            }
+        }
+    }
+
+    /// Waits until no more than so many of them are on their way.
+    async fn write_refusals(&mut self, most: usize) {
+        while self.refusals.len() > most {
+            self.refusals.join_next().await;
+        }
+        while self.refusals.try_join_next().is_some() {}
+    }
+
+    fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
+        let send = self.send(TxJsonRpcMessage::<RoleServer>::error(error, id));
+        self.refusals.spawn(send);
+    }
+}
+
+impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transport<RoleServer>
+    for Lines<R, W>
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let id = match &message {
+            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Error(error) => error.id.clone(),
+            _ => None,
+        };
+        let line = serde_json::to_vec(&message);
+        let (output, backlog) = (Arc::clone(&self.output), self.backlog.clone());
+        async move {
+            let written = write_line(&output, line?).await;
+            id.iter().for_each(|id| backlog.end(id));
+            written
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            if let Some(message) = self.messages.pop_front() {
+                return Some(message);
+            }
+            self.backlog.room_for_request().await;
+            self.write_refusals(MAX_REFUSALS).await;
+            if !self.read_line().await {
+                self.ended.send_replace(true);
+                let _ = timeout(LAST_WORDS, self.write_refusals(0)).await;
+                return None;
+            }
+            self.take_line();
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.output.lock().await.take();
+        Ok(())
+    }
+}
+
+async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<Option<W>>, mut line: Vec<u8>) -> io::Result<()> {
+    line.push(b'\n');
+    let mut output = output.lock().await;
+    let output = output.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+    output.write_all(&line).await?;
+    output.flush().await
+}
