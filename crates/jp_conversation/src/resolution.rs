@@ -89,12 +89,13 @@ fn taken_by_hand<'e>(
     let mut places = HashMap::new();
     for event in events {
         let EventKind::ConfigDelta(delta) = event else { continue };
+        let mut counts: HashMap<&str, usize> = HashMap::new();
         for snapshot in delta.taken_of(declaration) {
-            match places.insert(&snapshot.uri, taken.len()) {
-                Some(place) => {
-                    places.insert(&snapshot.uri, place);
-                    taken[place].clone_from(snapshot);
-                }
+            // Contents of one resource of an MCP server may share a URI; their order tells them apart.
+            let count = counts.entry(&snapshot.uri).and_modify(|count| *count += 1).or_default();
+            let place = *places.entry((snapshot.uri.as_str(), *count)).or_insert(taken.len());
+            match taken.get_mut(place) {
+                Some(known) => known.clone_from(snapshot),
                 None => taken.push(snapshot.clone()),
             }
         }
@@ -482,31 +483,53 @@ mod tests {
         assert_eq!(planned(&again).resolve, names(&["file:d/"]));
     }
 
+    /// Snapshots of `file:d/` taken by hand, each of a URI and a text.
+    fn refreshed(snapshots: &[(&str, &str)]) -> Event {
+        let taken = |(uri, text): &(&str, &str)| {
+            Resource::new(*uri, Payload::Inline(ResourceContent::Text((*text).to_owned())))
+        };
+        let delivered =
+            Delivered { declaration: Declaration::new("file:d/"), resources: (0..snapshots.len()).collect() };
+        event(EventKind::ConfigDelta(ConfigDelta {
+            resources: snapshots.iter().map(taken).collect(),
+            delivered: vec![delivered],
+            ..Change { add: names(&["file:d/"]), ..Change::default() }.into_delta()
+        }))
+    }
+
+    /// Returns the URI and the text of what the next message takes of `file:d/` without resolving it.
+    fn copied(history: &[Event]) -> Vec<(String, String)> {
+        let plan = plan(&Stream::from_events(history.to_vec()), &[], &[]);
+        let text = |snapshot: Snapshot| match snapshot.content {
+            Payload::Inline(ResourceContent::Text(text)) => (snapshot.uri, text),
+            content => panic!("{content:?}"),
+        };
+        plan.copies.into_iter().flat_map(|(_, snapshots)| snapshots).map(text).collect()
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(uri, text)| ((*uri).to_owned(), (*text).to_owned())).collect()
+    }
+
     #[test]
     fn snapshots_taken_one_after_the_other_go_together_the_newest_of_each() {
-        let snapshot = |name: &str, text: &str| {
-            Resource::new(format!("file:///d/{name}"), Payload::Inline(ResourceContent::Text(text.into())))
-        };
-        let refreshed = |resources: Vec<Snapshot>| {
-            let delivered = Delivered {
-                declaration: Declaration::new("file:d/"),
-                resources: (0..resources.len()).collect(),
-            };
-            event(EventKind::ConfigDelta(ConfigDelta {
-                resources,
-                delivered: vec![delivered],
-                ..Change { add: names(&["file:d/"]), ..Change::default() }.into_delta()
-            }))
-        };
         let history = [
             change(&["file:d/"], &[]),
-            refreshed(vec![snapshot("old", "sent")]),
+            refreshed(&[("file:///d/old", "sent")]),
             delivered(&["file:d/"]),
-            refreshed(vec![snapshot("a", "1")]),
-            refreshed(vec![snapshot("b", "1"), snapshot("a", "2")]),
+            refreshed(&[("file:///d/a", "1")]),
+            refreshed(&[("file:///d/b", "1"), ("file:///d/a", "2")]),
         ];
-        let plan = plan(&Stream::from_events(history.to_vec()), &[], &[]);
-        let taken = vec![snapshot("a", "2"), snapshot("b", "1")];
-        assert_eq!(plan.copies, vec![(Declaration::new("file:d/"), taken)]);
+        assert_eq!(copied(&history), pairs(&[("file:///d/a", "2"), ("file:///d/b", "1")]));
+    }
+
+    #[test]
+    fn snapshots_taken_together_that_share_a_uri_are_each_kept() {
+        let history = [
+            refreshed(&[("x://y", "one"), ("x://y", "two")]),
+            refreshed(&[("x://y", "1"), ("x://z", "z"), ("x://y", "2")]),
+        ];
+        assert_eq!(copied(&history[..1]), pairs(&[("x://y", "one"), ("x://y", "two")]));
+        assert_eq!(copied(&history), pairs(&[("x://y", "1"), ("x://y", "2"), ("x://z", "z")]));
     }
 }

@@ -161,6 +161,12 @@ impl Outcome {
             let known = newest.get(&declaration).into_iter().flatten().filter(|_| !is_pending);
             let known: HashSet<(&str, BlobRef)> =
                 known.map(|(_, snapshot)| (snapshot.uri.as_str(), snapshot.blob_ref())).collect();
+            let is_known = |snapshot: &Snapshot| known.contains(&(&snapshot.uri, snapshot.blob_ref()));
+            // Contents of one resource of an MCP server may share a URI: they are taken together, as only
+            // their order tells them apart.
+            let snapshots = resources.iter().map(|index| &taken.snapshots[*index]);
+            let stale: HashSet<&str> =
+                snapshots.filter(|one| !is_known(one)).map(|one| one.uri.as_str()).collect();
             let wanted = targets.get(&declaration).and_then(Option::as_ref).filter(|_| !is_pending);
             let mut changed = Vec::new();
             for index in resources {
@@ -168,12 +174,12 @@ impl Outcome {
                 if wanted.is_some_and(|uris| !uris.contains(&snapshot.uri)) {
                     continue;
                 }
-                if known.contains(&(snapshot.uri.as_str(), snapshot.blob_ref())) {
+                if !stale.contains(snapshot.uri.as_str()) {
                     outcome.unchanged.push(snapshot.label().to_owned());
                     continue;
                 }
                 changed.push(*kept.entry(index).or_insert_with(|| {
-                    outcome.changed.push(snapshot.label().to_owned());
+                    outcome.changed.extend((!is_known(snapshot)).then(|| snapshot.label().to_owned()));
                     delta.resources.push(snapshot.clone());
                     delta.resources.len() - 1
                 }));
@@ -188,5 +194,43 @@ impl Outcome {
             outcome.delta = Some(delta);
         }
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_conversation::{Event, EventKind};
+    use jp_resource::{Payload, Resource, ResourceContent};
+
+    use super::*;
+
+    /// What one declaration gave: a URI and a text each.
+    fn taken(contents: &[(&str, &str)]) -> Attachments {
+        let snapshot = |(uri, text): &(&str, &str)| {
+            Resource::new(*uri, Payload::Inline(ResourceContent::Text((*text).to_owned())))
+        };
+        let resources = (0..contents.len()).collect();
+        Attachments {
+            snapshots: contents.iter().map(snapshot).collect(),
+            delivered: vec![Delivered { declaration: Declaration::new("mcp+docs+x://y"), resources }],
+        }
+    }
+
+    #[test]
+    fn contents_that_share_a_uri_are_kept_together_if_one_has_changed() {
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let Attachments { snapshots: resources, delivered } =
+            taken(&[("x://y", "one"), ("x://y", "two"), ("x://z", "z")]);
+        let known = ConfigDelta { resources, delivered, ..ConfigDelta::default() };
+        let stream = Stream::from_events(vec![Event::new(now, EventKind::ConfigDelta(known))]);
+        let again = taken(&[("x://y", "one"), ("x://y", "2"), ("x://z", "z")]);
+        let outcome = Outcome::of(&stream, &HashSet::new(), again, &Targets::new());
+        let kept = taken(&[("x://y", "one"), ("x://y", "2")]);
+        let delta = outcome.delta.unwrap();
+        assert_eq!((delta.resources, delta.delivered), (kept.snapshots, kept.delivered));
+        assert_eq!(
+            (outcome.changed, outcome.unchanged),
+            (vec!["x://y".to_owned()], vec!["x://z".to_owned()])
+        );
     }
 }
