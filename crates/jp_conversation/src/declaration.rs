@@ -41,8 +41,9 @@ impl Declaration {
 
     /// Reads a declaration of a configuration: a URL, or a table `{type, path, params}`.
     ///
-    /// A table becomes `TYPE://PATH?PARAMS` (`file:PATH` for files); both `arg` and `args` of the
-    /// older tables are read as `arg`. Fails with a fragment that says what is missing.
+    /// A table becomes `TYPE://PATH?PARAMS`; both `arg` and `args` of the older tables are read as `arg`.
+    /// One of files becomes `file:PATH`, or `file:PATH?exclude`, the only parameter they take. Fails with a
+    /// fragment that says what is missing or wrong.
     pub fn from_json(value: &Value) -> Result<Self, String> {
         match value {
             Value::String(text) => Ok(Self::new(text)),
@@ -70,8 +71,10 @@ fn table_url(table: &Map<String, Value>) -> Result<String, String> {
         value.ok_or_else(|| format!("a declaration table needs `{key}` as a string"))
     };
     let (scheme, path) = (field("type")?, field("path")?);
+    let parameters = parameters(table)?;
     if scheme == "file" {
-        return Ok(format!("file:{path}"));
+        let query = if is_excluded(parameters)? { "?exclude" } else { "" };
+        return Ok(format!("file:{path}{query}"));
     }
     let names: Vec<_> = path.split('/').map(encode).collect();
     let mut url = match scheme {
@@ -79,14 +82,41 @@ fn table_url(table: &Map<String, Value>) -> Result<String, String> {
         "mcp" => format!("mcp+{path}"),
         scheme => format!("{scheme}://{}", names.join("/")),
     };
-    let parameters = table.get("params").and_then(Value::as_object).into_iter().flatten();
-    let pairs = parameters.flat_map(|(key, value)| values(value).map(move |value| (key.as_str(), value)));
+    let pairs = parameters
+        .into_iter()
+        .flatten()
+        .flat_map(|(key, value)| values(value).map(move |value| (key.as_str(), value)));
     for (index, (key, value)) in pairs.enumerate() {
         let key = if key == "args" { "arg" } else { key };
         url.push(if index == 0 { '?' } else { '&' });
         url.push_str(&format!("{}={}", encode(key), encode(&value)));
     }
     Ok(url)
+}
+
+fn parameters(table: &Map<String, Value>) -> Result<Option<&Map<String, Value>>, String> {
+    match table.get("params") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(parameters)) => Ok(Some(parameters)),
+        Some(other) => Err(format!("`params` of a declaration is a table, not {other}")),
+    }
+}
+
+/// Returns whether the parameters of a table for files say that it is an exclude; empty is true, as in `?exclude=`.
+fn is_excluded(parameters: Option<&Map<String, Value>>) -> Result<bool, String> {
+    let mut is_excluded = false;
+    for (key, value) in parameters.into_iter().flatten() {
+        if key != "exclude" {
+            return Err(format!("a declaration of files has no parameter `{key}`, only `exclude`"));
+        }
+        let values: Vec<String> = values(value).collect();
+        is_excluded = match values.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["true" | ""] => true,
+            ["false"] => false,
+            _ => return Err(format!("the parameter `exclude` is true or false, not {value}")),
+        };
+    }
+    Ok(is_excluded)
 }
 
 fn values(value: &Value) -> Box<dyn Iterator<Item = String> + '_> {
@@ -135,15 +165,34 @@ mod tests {
                 json!({"type": "cmd", "path": "rg", "params": {"args": ["a&b"], "description": "x y"}}),
                 "cmd://rg?arg=a%26b&description=x%20y",
             ),
+            (json!({"type": "file", "path": "*.lock", "params": {"exclude": true}}), "file:*.lock?exclude"),
+            (json!({"type": "file", "path": "a", "params": {"exclude": ["true"]}}), "file:a?exclude"),
+            (json!({"type": "file", "path": "a", "params": {"exclude": ""}}), "file:a?exclude"),
+            (json!({"type": "file", "path": "a", "params": {"exclude": "false"}}), "file:a"),
+            (json!({"type": "file", "path": "a", "params": null}), "file:a"),
             (json!({"type": "cmd", "path": "scripts/a b"}), "cmd://scripts/a%20b"),
             (json!({"type": "http", "path": "example.com/docs"}), "http://example.com/docs"),
             (json!({"type": "mcp", "path": "docs+note:a b%7e/c?d"}), "mcp+docs+note:a b%7e/c?d"),
         ] {
             assert_eq!(Declaration::from_json(&table), Ok(Declaration::new(url)));
         }
-        assert_eq!(
-            Declaration::from_json(&json!({"type": "cmd"})),
-            Err("a declaration table needs `path` as a string".to_owned())
-        );
+    }
+
+    #[test]
+    fn mistakes_in_a_table_are_named() {
+        let file = |params| json!({"type": "file", "path": "a", "params": params});
+        for (value, reason) in [
+            (json!({"type": "cmd"}), "a declaration table needs `path` as a string"),
+            (json!(["file:a"]), r#"a declaration is a string or a table, not ["file:a"]"#),
+            (file(json!("exclude")), r#"`params` of a declaration is a table, not "exclude""#),
+            (
+                file(json!({"exclude": true, "depth": 2})),
+                "a declaration of files has no parameter `depth`, only `exclude`",
+            ),
+            (file(json!({"exclude": "*.rs"})), r#"the parameter `exclude` is true or false, not "*.rs""#),
+            (file(json!({"exclude": {}})), "the parameter `exclude` is true or false, not {}"),
+        ] {
+            assert_eq!(Declaration::from_json(&value), Err(reason.to_owned()));
+        }
     }
 }
