@@ -294,6 +294,24 @@ fn directory_of_a_workspace_or_a_history_does_not_lead_out_by_its_links() {
 }
 
 #[test]
+fn declaration_of_a_history_that_cannot_be_read_is_said() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "a");
+    sandbox.jp(&["q", "--new", "start"]).succeeded();
+    let path = sandbox.conversation().join("events.json");
+    let delta = r#"{"timestamp":"2026-11-21T12:00:00Z","type":"config_delta","delta":{"conversation":{"attachments":{"add":[{"type":"file"},"file:a.txt"]}}}}"#;
+    let text = fs::read_to_string(&path).unwrap().replacen("[\n", &format!("[\n{delta},\n"), 1);
+    fs::write(&path, text).unwrap();
+    for arguments in [["attachment", "ls"], ["q", "and now?"]] {
+        let run = sandbox.jp(&arguments).succeeded();
+        let warning = r#"can't be read: {"type":"file"}: a declaration table needs `path` as a string"#;
+        assert_eq!(run.stderr.matches(warning).count(), 1, "{}", run.stderr);
+    }
+    assert_eq!(names(&sandbox.json(&["resource", "ls"])), ["a.txt"]);
+}
+
+#[test]
 fn history_does_not_loosen_what_the_person_set() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

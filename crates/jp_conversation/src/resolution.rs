@@ -3,7 +3,10 @@
 //! One rule: what was attached explicitly now, and each declaration that the stream does not record
 //! as delivered since it was last added.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    slice,
+};
 
 use jp_resource::Snapshot;
 use serde_json::{Map, Value};
@@ -134,7 +137,7 @@ pub fn notifying(
     let mut said: HashMap<Declaration, bool> = HashMap::new();
     for event in stream.events() {
         if let EventKind::ConfigDelta(delta) = &event.kind {
-            said.extend(Change::added(delta).filter_map(|value| {
+            said.extend(Change::added(delta).iter().filter_map(|value| {
                 let refresh = value.get("refresh")?;
                 Some((Declaration::from_json(value).ok()?, refresh == "notify"))
             }));
@@ -143,6 +146,17 @@ pub fn notifying(
     let mut declared = effective(stream, configured);
     declared.retain(|one| said.get(one).copied().unwrap_or_else(|| say_so.contains(one)));
     declared
+}
+
+/// Returns what the conversation declares or takes back and that can't be read, as it is written there, and why.
+#[must_use]
+pub fn unreadable(stream: &Stream) -> Vec<(&Value, String)> {
+    let deltas = stream.events().iter().filter_map(|event| match &event.kind {
+        EventKind::ConfigDelta(delta) => Some(delta),
+        _ => None,
+    });
+    let written = deltas.flat_map(|delta| Change::added(delta).iter().chain(Change::removed(delta)));
+    written.filter_map(|value| Some((value, Declaration::from_json(value).err()?))).collect()
 }
 
 /// Returns whether anything was ever attached, or was to be; it stays so whatever is detached since.
@@ -195,23 +209,34 @@ impl Change {
         ConfigDelta { delta, ..ConfigDelta::default() }
     }
 
-    /// Reads the change out of a delta; older ones list all declarations, which counts as adding them.
+    /// Reads the change out of a delta; older ones list all declarations, which counts as adding them. What can't be
+    /// read is left out ([`unreadable`]).
     fn of(delta: &ConfigDelta) -> Self {
-        let removed = delta.attachments().and_then(|change| change.get("remove")).and_then(Value::as_array);
-        let read = |value: &Value| Declaration::from_json(value).ok();
-        Self {
-            add: Self::added(delta).filter_map(read).collect(),
-            remove: removed.into_iter().flatten().filter_map(read).collect(),
-        }
+        let read =
+            |list: &[Value]| list.iter().filter_map(|value| Declaration::from_json(value).ok()).collect();
+        Self { add: read(Self::added(delta)), remove: read(Self::removed(delta)) }
     }
 
     /// Returns what a delta adds, as it is written there.
-    fn added(delta: &ConfigDelta) -> impl Iterator<Item = &Value> {
-        let listed = match delta.attachments() {
+    fn added(delta: &ConfigDelta) -> &[Value] {
+        listed(match delta.attachments() {
             Some(Value::Object(change)) => change.get("value").or_else(|| change.get("add")),
             listed => listed,
-        };
-        listed.and_then(Value::as_array).into_iter().flatten()
+        })
+    }
+
+    /// Returns what a delta removes, as it is written there.
+    fn removed(delta: &ConfigDelta) -> &[Value] {
+        listed(delta.attachments().and_then(|change| change.get("remove")))
+    }
+}
+
+/// Returns the entries of a list; what is none counts as its only entry.
+fn listed(value: Option<&Value>) -> &[Value] {
+    match value {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(values)) => values,
+        Some(value) => slice::from_ref(value),
     }
 }
 
@@ -409,6 +434,32 @@ mod tests {
         let stream = Stream::from_events([&history[..], &[removed]].concat());
         let configured = names(&["file:a", "file:b", "file:c", "file:x"]);
         assert_eq!(notifying(&stream, &configured, &say_so), names(&["file:a", "file:d"]));
+    }
+
+    #[test]
+    fn declarations_that_cannot_be_read_are_told_and_the_others_count() {
+        let delta = |attachments: Value| {
+            let delta = json!({"conversation": {"attachments": attachments}});
+            let delta = delta.as_object().cloned().unwrap();
+            event(EventKind::ConfigDelta(ConfigDelta { delta, ..ConfigDelta::default() }))
+        };
+        let stream = Stream::from_events(vec![
+            delta(json!({"add": ["file:a", {"type": "file"}, "file:b"], "remove": [1]})),
+            delta(json!({"add": 2})),
+            delta(json!([true])),
+        ]);
+        assert_eq!(effective(&stream, &[]), names(&["file:a", "file:b"]));
+        let unreadable = unreadable(&stream);
+        let told: Vec<_> = unreadable.iter().map(|(value, why)| format!("{value}: {why}")).collect();
+        assert_eq!(
+            told,
+            [
+                r#"{"type":"file"}: a declaration table needs `path` as a string"#,
+                "1: a declaration is a string or a table, not 1",
+                "2: a declaration is a string or a table, not 2",
+                "true: a declaration is a string or a table, not true",
+            ]
+        );
     }
 
     #[test]

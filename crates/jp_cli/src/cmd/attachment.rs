@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::query::{
     advice,
-    declarations::{Configured, configured, place, resolving},
+    declarations::{Configured, configured, place, resolving, warn_of_unreadable},
     keeper::Keeper,
     locking,
     resolve::{Earlier, parse, resolve, stored_forms},
@@ -230,6 +230,7 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let rows = rows(&stream, &declared);
     let pending = resolution::plan(&stream, &configured.declarations, &[]);
     let pending: HashSet<&Declaration> = pending.declarations().collect();
+    warn_of_unreadable(context, &stream);
     if context.output.is_json() {
         context.output.json(&rows.iter().map(document).collect::<Vec<_>>())?;
         return Ok(Code::Done);

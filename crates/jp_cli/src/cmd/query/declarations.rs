@@ -12,9 +12,9 @@ use jp_attachment::{
     parse_configured, parse_stored,
 };
 use jp_config::{Layer, Refresh, Resolved};
-use jp_conversation::Declaration;
+use jp_conversation::{Declaration, Stream, resolution};
 
-use crate::{error::Failure, servers::reading, workspace::Context};
+use crate::{error::Failure, output::one_line, servers::reading, workspace::Context};
 
 /// What configuration files declare, and where it is on this machine.
 #[derive(Debug, Default)]
@@ -70,6 +70,21 @@ pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured,
         configured.declarations.push(declaration);
     }
     Ok(configured)
+}
+
+/// Warns of what a conversation's history attaches or detaches in a form that can't be read.
+pub(crate) fn warn_of_unreadable(context: &Context<'_>, stream: &Stream) {
+    const SHOWN: usize = 200;
+    let unreadable = resolution::unreadable(stream);
+    for (written, reason) in &unreadable {
+        let (written, reason) = (one_line(&written.to_string(), SHOWN), one_line(reason, SHOWN));
+        context.output.warn(&format!("an attachment of the conversation can't be read: {written}: {reason}"));
+    }
+    if !unreadable.is_empty() {
+        context
+            .output
+            .hint("mend it in the conversation's events.json, which `jp conversation show --files` names.");
+    }
 }
 
 /// Says that nobody can see whether what a declaration names has changed.

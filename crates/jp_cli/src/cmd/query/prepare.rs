@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     Target,
     contents::Scratch,
-    declarations::{configured, place, resolving},
+    declarations::{configured, place, resolving, warn_of_unreadable},
     keeper::{Keeper, Kept},
     resolve::{Attachments, Earlier, parse, resolve, stored_forms},
     stale::notifications,
@@ -69,6 +69,7 @@ pub(super) fn prepare(
         .resolving(|declaration| configured.sources.contains_key(declaration));
     let earlier = plan.declarations().filter(|declaration| !typed.contains(declaration));
     let earlier: HashSet<Declaration> = earlier.cloned().collect();
+    warn_of_unreadable(context, &target.stream());
     configured.refused.iter().for_each(|declaration| refused(context, declaration));
     let made = Earlier { plan, configured: &configured, is_new: target.conversation().is_none() };
     let attachments = attach(context, config, made, explicit, &resolving, &stamps)?;
