@@ -398,6 +398,36 @@ fn picture_that_is_attached_again_is_sent_once_and_named_then() {
     }
 }
 
+#[test]
+fn block_of_an_unknown_type_is_noted_in_every_format_and_kept() {
+    for wire in &WIRES {
+        let replies =
+            vec![(wire.reads)(&[json!({"path": "a.rs"})]), (wire.says)("One."), (wire.says)("Two.")];
+        let person = Person::new(wire, replies);
+        person.sandbox.write("a.rs", lines("line", 3));
+        person.query(&["--new", "one"]);
+        let block = json!({"length": 2, "type": "video", "uri": "workspace:///v"});
+        let mut events = person.sandbox.events();
+        for event in events.iter_mut().filter(|event| event["type"] == "tool_call_response") {
+            event["content"].as_array_mut().unwrap().push(block.clone());
+        }
+        fs::write(person.sandbox.conversation().join("events.json"), json!(events).to_string()).unwrap();
+        person.query(&["two"]);
+        let (last, name) = (json!(person.requests().last()).to_string(), wire.provider);
+        let note = "is not shown: this version of jp does not know that type.";
+        assert_eq!(last.matches(note).count(), 1, "{name}: {last}");
+        for shown in [&["c", "print"][..], &["c", "print", "--as-sent"]] {
+            assert!(person.sandbox.jp(shown).succeeded().stdout.contains(note), "{name}: {shown:?}");
+        }
+        let fork = person.sandbox.json(&["c", "fork"])["id"].as_str().unwrap().to_owned();
+        let is_fork = |path: &std::path::PathBuf| {
+            path.ends_with("events.json") && path.to_string_lossy().contains(&fork)
+        };
+        let forked = person.sandbox.files(".jp/conversations").into_iter().find(is_fork).unwrap();
+        assert!(fs::read_to_string(forked).unwrap().contains(&block.to_string()), "{name}");
+    }
+}
+
 /// A conversation with two versions of a large file that have little in common, attached in two turns.
 fn of_two_versions() -> (Server, Sandbox) {
     let server = playing(vec![answer("Seen.")]);

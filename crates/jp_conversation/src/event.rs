@@ -434,6 +434,7 @@ mod tests {
             r#""type":"chat_response","reasoning":"hm"}"#,
             r#""type":"tool_call_request","id":"1","name":"read","arguments":{"path":"a"}}"#,
             r#""type":"tool_call_response","id":"1","content":[{"type":"text","text":"x"}],"is_error":false,"structuredContent":null}"#,
+            r#""type":"tool_call_response","id":"1","content":[{"length":2,"type":"video","uri":"workspace:///v"},{"type":"text","text":"x"}],"is_error":false}"#,
             r#""type":"tool_call_request","id":"1","name":"f","arguments":{"x":1.6484757319101372e-7}}"#,
             r#""type":"inquiry_request","id":"1","question":{"id":"q","text":"?","schema":{"type":"boolean"}}}"#,
             r#""type":"inquiry_response","id":"1","answer":true}"#,

@@ -47,6 +47,11 @@ fn block_blobs(block: &StoredBlock) -> Vec<BlobRef> {
         StoredBlock::Resource { resource, .. } => snapshot_blobs(resource),
         StoredBlock::Image(media) | StoredBlock::Audio(media) => Vec::from_iter(media.data.stored()),
         StoredBlock::Question { .. } => Vec::new(),
+        StoredBlock::Unknown(block) => {
+            let mut blobs = Vec::new();
+            block.json().values().for_each(|value| blobs_in(value, &mut blobs));
+            blobs
+        }
     }
 }
 
@@ -91,7 +96,7 @@ fn store_block<E>(block: &mut StoredBlock, put: Put<'_, E>) -> Result<(), E> {
         StoredBlock::Text { text, .. } => store_text(text, INLINE_BYTES, put),
         StoredBlock::Resource { resource, .. } => store_snapshot(resource, put),
         StoredBlock::Image(media) | StoredBlock::Audio(media) => store_media(media, put),
-        StoredBlock::Question { .. } => Ok(()),
+        StoredBlock::Question { .. } | StoredBlock::Unknown(_) => Ok(()),
     }
 }
 

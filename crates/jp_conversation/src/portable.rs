@@ -69,7 +69,7 @@ fn block_places(block: &mut StoredBlock, rewrite: Rewrite<'_>) {
             meta
         }
         StoredBlock::Image(media) | StoredBlock::Audio(media) => &mut media.meta,
-        StoredBlock::Question { .. } => return,
+        StoredBlock::Question { .. } | StoredBlock::Unknown(_) => return,
     };
     meta.iter_mut().for_each(|meta| map_places(meta, rewrite));
 }

@@ -83,6 +83,7 @@ fn block<E>(block: &StoredBlock, read: Read<'_, E>) -> Result<String, E> {
         },
         StoredBlock::Image(media) | StoredBlock::Audio(media) => format!("[{}]", media.mime_type),
         StoredBlock::Question { question } => question.text.clone(),
+        StoredBlock::Unknown(block) => block.note(),
     })
 }
 

@@ -328,7 +328,7 @@ fn block_blob(block: &StoredBlock) -> Option<BlobRef> {
         StoredBlock::Text { text, .. } => text.stored(),
         StoredBlock::Resource { resource, .. } => shown_blob(resource),
         StoredBlock::Image(media) | StoredBlock::Audio(media) => media.data.stored(),
-        StoredBlock::Question { .. } => None,
+        StoredBlock::Question { .. } | StoredBlock::Unknown(_) => None,
     }
 }
 

@@ -60,6 +60,7 @@ pub(crate) fn load_block<'a>(
             Ok(Block::Binary(Binary { subject, mime: essence(&media.mime_type), bytes }))
         }
         StoredBlock::Question { question } => Ok(Block::Text(question.text.as_str().into())),
+        StoredBlock::Unknown(block) => Ok(Block::Text(block.note().into())),
     }
 }
 

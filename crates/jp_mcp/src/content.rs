@@ -179,6 +179,7 @@ fn check_length(block: &ContentBlock, limits: &Limits) -> Result<(), String> {
         }
         ContentBlock::Image(media) | ContentBlock::Audio(media) => (media.data.len(), limits.blob),
         ContentBlock::Question { .. } => (0, 0),
+        ContentBlock::Unknown(never) => match *never {},
     };
     if length > limit { Err(format!("it has {length} bytes, and {limit} are the most")) } else { Ok(()) }
 }

@@ -5,6 +5,8 @@
 //! beside the resource; annotations stand outside in the flat form, as MCP has them, and inside in
 //! the stored one. Both places are read for either; the outer one wins.
 
+use std::convert::Infallible;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use jp_resource::{Annotations, Payload, Resource, Snapshot, decode_base64};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, de::DeserializeOwned, ser};
@@ -15,9 +17,9 @@ use crate::InputRequest;
 /// A typed part of a tool's response.
 ///
 /// The type parameters say where resources, text and bytes are: in memory, unless an event holds
-/// them ([`StoredBlock`]).
+/// them ([`StoredBlock`]). Only an event has blocks of a type that this version does not know.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ContentBlock<R = Resource, T = String, B = Vec<u8>> {
+pub enum ContentBlock<R = Resource, T = String, B = Vec<u8>, U = Infallible> {
     /// Informative text, passed to the model as it is.
     Text {
         /// The text.
@@ -43,6 +45,8 @@ pub enum ContentBlock<R = Resource, T = String, B = Vec<u8>> {
         /// What is asked.
         question: InputRequest,
     },
+    /// A block of an unknown type.
+    Unknown(U),
 }
 
 /// An image or a sound.
@@ -59,7 +63,28 @@ pub struct Media<B = Vec<u8>> {
 }
 
 /// A content block in an event.
-pub type StoredBlock = ContentBlock<Snapshot, Payload<String>, Payload<Vec<u8>>>;
+pub type StoredBlock = ContentBlock<Snapshot, Payload<String>, Payload<Vec<u8>>, UnknownBlock>;
+
+/// A block in an event of a type that this version does not know, as a newer one may have written it.
+///
+/// It is kept and written back as the JSON it is; models and people get a note that it is there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UnknownBlock(Map<String, Value>);
+
+impl UnknownBlock {
+    /// Returns the block's JSON object.
+    #[must_use]
+    pub fn json(&self) -> &Map<String, Value> {
+        &self.0
+    }
+
+    /// Returns the text that stands in the block's place.
+    #[must_use]
+    pub fn note(&self) -> String {
+        let kind = self.0.get("type").and_then(Value::as_str).unwrap_or_default();
+        format!("[A block of type {kind:?} is not shown: this version of jp does not know that type.]")
+    }
+}
 
 /// A block that can't be used: it is skipped, with this as the warning.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,7 +144,7 @@ impl From<Media> for Media<Payload<Vec<u8>>> {
 
 impl Serialize for ContentBlock {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = write_block::<_, _, _, S::Error>(self)?;
+        let mut object = write_block::<_, _, _, _, S::Error>(self)?;
         if let Some(Value::Object(resource)) = object.get_mut("resource")
             && let Some(annotations) = resource.shift_remove("annotations")
         {
@@ -131,7 +156,7 @@ impl Serialize for ContentBlock {
 
 impl Serialize for StoredBlock {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        write_block::<_, _, _, S::Error>(self)?.serialize(serializer)
+        write_block::<_, _, _, _, S::Error>(self)?.serialize(serializer)
     }
 }
 
@@ -174,8 +199,34 @@ impl Bytes for Payload<Vec<u8>> {
     }
 }
 
-fn write_block<R: Serialize, T: Serialize, B: Bytes, E: ser::Error>(
-    block: &ContentBlock<R, T, B>,
+/// What becomes of a block of an unknown type.
+trait Unknown: Sized {
+    fn to_json(&self) -> Map<String, Value>;
+    fn from_json(kind: &str, object: Map<String, Value>) -> Result<Self, BlockError>;
+}
+
+impl Unknown for Infallible {
+    fn to_json(&self) -> Map<String, Value> {
+        match *self {}
+    }
+
+    fn from_json(kind: &str, _: Map<String, Value>) -> Result<Self, BlockError> {
+        Err(BlockError { reason: format!("unknown block type `{kind}`") })
+    }
+}
+
+impl Unknown for UnknownBlock {
+    fn to_json(&self) -> Map<String, Value> {
+        self.0.clone()
+    }
+
+    fn from_json(_: &str, object: Map<String, Value>) -> Result<Self, BlockError> {
+        Ok(Self(object))
+    }
+}
+
+fn write_block<R: Serialize, T: Serialize, B: Bytes, U: Unknown, E: ser::Error>(
+    block: &ContentBlock<R, T, B, U>,
 ) -> Result<Map<String, Value>, E> {
     let mut object = Object(Map::new());
     let written = match block {
@@ -194,6 +245,10 @@ fn write_block<R: Serialize, T: Serialize, B: Bytes, E: ser::Error>(
         ContentBlock::Question { question } => {
             object.put("type", "question").and_then(|()| object.put("question", question))
         }
+        ContentBlock::Unknown(block) => {
+            object.0 = block.to_json();
+            Ok(())
+        }
     };
     written.map_err(E::custom)?;
     Ok(object.0)
@@ -207,17 +262,18 @@ fn write_media<B: Bytes>(object: &mut Object, kind: &str, media: &Media<B>) -> s
     object.put_some("_meta", media.meta.as_ref())
 }
 
-fn read_block<R, T, B>(value: Value) -> Result<ContentBlock<R, T, B>, BlockError>
+fn read_block<R, T, B, U>(value: Value) -> Result<ContentBlock<R, T, B, U>, BlockError>
 where
     R: DeserializeOwned,
     T: DeserializeOwned,
     B: Bytes,
+    U: Unknown,
 {
     let Value::Object(object) = value else {
         return Err(BlockError { reason: "not an object".to_owned() });
     };
     let mut object = Object(object);
-    let kind: String = object.take("type")?;
+    let kind: String = object.read("type")?;
     Ok(match kind.as_str() {
         "text" => ContentBlock::Text {
             text: object.take("text")?,
@@ -232,7 +288,7 @@ where
         "image" => ContentBlock::Image(read_media(&mut object)?),
         "audio" => ContentBlock::Audio(read_media(&mut object)?),
         "question" => ContentBlock::Question { question: read_question(object.take("question")?)? },
-        _ => return Err(BlockError { reason: format!("unknown block type `{kind}`") }),
+        kind => ContentBlock::Unknown(U::from_json(kind, object.0)?),
     })
 }
 
@@ -285,12 +341,12 @@ impl Object {
         }
     }
 
+    fn read<V: DeserializeOwned>(&self, key: &str) -> Result<V, BlockError> {
+        parse(key, self.0.get(key).ok_or_else(|| missing(key))?.clone())
+    }
+
     fn take<V: DeserializeOwned>(&mut self, key: &str) -> Result<V, BlockError> {
-        let value = self.0.shift_remove(key);
-        value.map_or_else(
-            || Err(BlockError { reason: format!("missing field `{key}`") }),
-            |value| parse(key, value),
-        )
+        parse(key, self.0.shift_remove(key).ok_or_else(|| missing(key))?)
     }
 
     fn take_some<V: DeserializeOwned>(&mut self, key: &str) -> Result<Option<V>, BlockError> {
@@ -299,6 +355,10 @@ impl Object {
             Some(value) => parse(key, value).map(Some),
         }
     }
+}
+
+fn missing(key: &str) -> BlockError {
+    BlockError { reason: format!("missing field `{key}`") }
 }
 
 fn parse<V: DeserializeOwned>(key: &str, value: Value) -> Result<V, BlockError> {
@@ -356,6 +416,17 @@ mod tests {
         let text = json!({"type": "text", "text": {"$blob": blob.checksum, "size": 1}});
         let block: StoredBlock = serde_json::from_value(text.clone()).unwrap();
         assert_eq!(serde_json::to_value(&block).unwrap(), text);
+    }
+
+    #[test]
+    fn stored_block_of_an_unknown_type_is_written_as_it_was_read() {
+        let json = r#"{"length":1.50,"type":"vi\ndeo","data":{"$blob":"00","size":3}}"#;
+        let block: StoredBlock = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&block).unwrap(), json.replace("1.50", "1.5"));
+        let StoredBlock::Unknown(unknown) = block else { panic!("{block:?}") };
+        let note = r#"[A block of type "vi\ndeo" is not shown: this version of jp does not know that type.]"#;
+        assert_eq!(unknown.note(), note);
+        assert!(serde_json::from_str::<StoredBlock>(r#"{"data":""}"#).is_err());
     }
 
     #[test]

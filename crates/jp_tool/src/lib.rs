@@ -24,7 +24,7 @@ mod invocation;
 mod response;
 mod template;
 
-pub use block::{BlockError, ContentBlock, Media, StoredBlock};
+pub use block::{BlockError, ContentBlock, Media, StoredBlock, UnknownBlock};
 pub use input::{AnswerType, InputRequest};
 pub use invocation::{Called, Invocation, Surroundings};
 pub use response::{ResponseError, Status, ToolError, ToolResponse};

@@ -114,7 +114,7 @@ fn names(block: &StoredBlock) -> usize {
             FRAME + resource.uri.len() + resource.name.as_ref().map_or(0, String::len)
         }
         ContentBlock::Image(media) | ContentBlock::Audio(media) => FRAME + media.mime_type.len(),
-        ContentBlock::Text { .. } | ContentBlock::Question { .. } => 0,
+        ContentBlock::Text { .. } | ContentBlock::Question { .. } | ContentBlock::Unknown(_) => 0,
     }
 }
 

@@ -174,6 +174,7 @@ fn block_bytes(block: &StoredBlock) -> u64 {
             Payload::Stored(blob) => blob.size,
         },
         StoredBlock::Question { question } => question.text.len() as u64,
+        StoredBlock::Unknown(block) => block.note().len() as u64,
     }
 }
 

@@ -149,7 +149,7 @@ fn line(block: &StoredBlock) -> Option<String> {
         StoredBlock::Image(media) | StoredBlock::Audio(media) => {
             format!("{}, {bytes} bytes; the same call may show it again", one_line(&media.mime_type))
         }
-        StoredBlock::Text { .. } | StoredBlock::Question { .. } => return None,
+        StoredBlock::Text { .. } | StoredBlock::Question { .. } | StoredBlock::Unknown(_) => return None,
     };
     let line = format!("[Left out to shorten this conversation: {said}.]\n");
     ((line.len() as u64) < bytes).then_some(line)

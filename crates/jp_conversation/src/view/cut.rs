@@ -119,7 +119,10 @@ fn stored(block: &StoredBlock) -> Option<BlobRef> {
             Some(formatted) => formatted.stored(),
             None => resource.content.stored(),
         },
-        ContentBlock::Image(_) | ContentBlock::Audio(_) | ContentBlock::Question { .. } => None,
+        ContentBlock::Image(_)
+        | ContentBlock::Audio(_)
+        | ContentBlock::Question { .. }
+        | ContentBlock::Unknown(_) => None,
     }
 }
 
@@ -135,7 +138,10 @@ pub fn inline_text(block: &StoredBlock) -> Option<&str> {
                 _ => None,
             },
         },
-        ContentBlock::Image(_) | ContentBlock::Audio(_) | ContentBlock::Question { .. } => None,
+        ContentBlock::Image(_)
+        | ContentBlock::Audio(_)
+        | ContentBlock::Question { .. }
+        | ContentBlock::Unknown(_) => None,
     }
 }
 

@@ -79,6 +79,7 @@ pub(super) fn whole_bytes(block: &StoredBlock) -> u64 {
         StoredBlock::Resource { resource, .. } => resource_bytes(resource),
         StoredBlock::Image(media) | StoredBlock::Audio(media) => payload_bytes(&media.data, Vec::len),
         StoredBlock::Question { question } => question.text.len() as u64,
+        StoredBlock::Unknown(block) => block.note().len() as u64,
     }
 }
 

@@ -377,6 +377,7 @@ impl Encoder<'_> {
                 content.write_text(&text, out)
             }
             StoredBlock::Question { question } => content.write_text(&question.text, out),
+            StoredBlock::Unknown(block) => content.write_text(&block.note(), out),
             StoredBlock::Resource { resource, .. } => {
                 content.begin(out)?;
                 match shown::load_result_resource(block, resource, self.contents)? {

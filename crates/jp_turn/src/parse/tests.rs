@@ -21,6 +21,7 @@ fn blocks(parsed: &Parsed) -> Vec<String> {
         ContentBlock::Resource { resource, .. } => format!("<resource {}>", resource.uri),
         ContentBlock::Image(media) | ContentBlock::Audio(media) => format!("<{}>", media.mime_type),
         ContentBlock::Question { question } => format!("<question {}>", question.id),
+        ContentBlock::Unknown(never) => match *never {},
     };
     parsed.response.content.iter().map(kind).collect()
 }

@@ -105,7 +105,7 @@ impl Reading {
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {
                 self.conversation.recorded_bytes += size(&media.data, Vec::len);
             }
-            StoredBlock::Question { .. } => {}
+            StoredBlock::Question { .. } | StoredBlock::Unknown(_) => {}
         }
         block
     }

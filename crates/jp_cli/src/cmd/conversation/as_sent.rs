@@ -203,6 +203,7 @@ fn result(block: &StoredBlock, store: &Store) -> Result<Block, Failure> {
             binary(Some(&media.mime_type), bytes.unwrap_or_default())
         }
         StoredBlock::Question { question } => Content::Text { text: question.text.clone() },
+        StoredBlock::Unknown(block) => Content::Text { text: block.note() },
     };
     let uri = match block {
         StoredBlock::Resource { resource, .. } => Some(resource.uri.clone()),

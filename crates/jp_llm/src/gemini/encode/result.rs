@@ -103,6 +103,7 @@ impl Encoder<'_> {
                 self.show_bytes(turn, result_of(call), &media.mime_type, &bytes, parts)
             }
             StoredBlock::Question { question } => Ok(question.text.as_str().into()),
+            StoredBlock::Unknown(block) => Ok(block.note().into()),
         }
     }
 
@@ -168,6 +169,9 @@ fn is_binary(block: &StoredBlock) -> bool {
             Payload::Inline(content) => matches!(content, ResourceContent::Blob(_)),
             Payload::Stored(blob) => blob.encoding == Encoding::Binary,
         },
-        StoredBlock::Resource { .. } | StoredBlock::Text { .. } | StoredBlock::Question { .. } => false,
+        StoredBlock::Resource { .. }
+        | StoredBlock::Text { .. }
+        | StoredBlock::Question { .. }
+        | StoredBlock::Unknown(_) => false,
     }
 }

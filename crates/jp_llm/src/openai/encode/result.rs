@@ -100,6 +100,7 @@ impl Encoder<'_> {
                 shown::load_result_text(call, block, text, self.contents).map(Piece::Text)
             }
             StoredBlock::Question { question } => Ok(Piece::Text(question.text.as_str().into())),
+            StoredBlock::Unknown(block) => Ok(Piece::Text(block.note().into())),
             StoredBlock::Resource { resource, .. } => self.resource_piece(turn, block, resource),
             StoredBlock::Image(media) | StoredBlock::Audio(media) => self.media_piece(turn, call, media),
         }

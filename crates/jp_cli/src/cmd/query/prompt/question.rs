@@ -131,6 +131,7 @@ fn shown(block: &ContentBlock) -> String {
         ContentBlock::Image(image) => media("an image", image),
         ContentBlock::Audio(audio) => media("a sound", audio),
         ContentBlock::Question { .. } => String::new(),
+        ContentBlock::Unknown(never) => match *never {},
     }
 }
 

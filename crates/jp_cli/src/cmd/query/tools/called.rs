@@ -88,7 +88,7 @@ fn bytes(block: &StoredBlock) -> u64 {
             Payload::Inline(data) => data.len() as u64,
             Payload::Stored(blob) => blob.size,
         },
-        StoredBlock::Question { .. } => 0,
+        StoredBlock::Question { .. } | StoredBlock::Unknown(_) => 0,
     }
 }
 
