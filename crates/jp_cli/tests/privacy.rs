@@ -89,6 +89,34 @@ fn no_path_of_the_machine_is_stored() {
 }
 
 #[test]
+fn command_with_the_path_of_the_workspace_is_stored_without_it() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a b.txt", "content");
+    sandbox.write("x.sh", "#!/bin/sh\necho \"$1\"");
+    let root = support::shown(&sandbox.root);
+    let commands = [format!("cmd:cat '{root}/a b.txt'"), format!("cmd:/bin/sh {root}/x.sh one")];
+    sandbox.jp(&["q", "--new", "-a", &commands[0], "-a", &commands[1], "?"]).succeeded();
+    for path in sandbox.files(".jp").iter().filter(|path| path.ends_with("events.json")) {
+        let text = fs::read_to_string(path).unwrap();
+        for private in [
+            root.clone(),
+            root.replace('/', "%2F"),
+            sandbox.home.file_name().unwrap().to_string_lossy().into_owned(),
+        ] {
+            assert!(!text.contains(&private), "{private:?} is in {text}");
+        }
+    }
+    let rows = sandbox.json(&["attachment", "ls"]);
+    let path = root.replace('/', "%2F");
+    assert_eq!(rows[0]["declaration"], json!(format!("cmd://cat?arg={path}%2Fa%20b.txt")));
+    assert_eq!(rows[0]["name"], json!(format!("cat '{root}/a b.txt'")));
+    sandbox.jp(&["q", "again"]).succeeded();
+    assert_eq!(sandbox.json(&["resource", "ls"]).as_array().unwrap().len(), 2, "nothing is attached twice");
+    sandbox.jp(&["attachment", "rm", &commands[0]]).succeeded();
+}
+
+#[test]
 fn no_result_of_a_tool_holds_where_the_workspace_is() {
     let call = |name: &str, arguments: serde_json::Value| calling(&[(name, arguments)]);
     let refresh = |uri: &str| call("refresh_resource", json!({"uri": uri}));

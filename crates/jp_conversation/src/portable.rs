@@ -9,7 +9,7 @@ use crate::{Declaration, Delivered, Event, EventKind};
 impl Event {
     /// Calls `rewrite` on every string that may hold the workspace's path and that jp writes itself.
     ///
-    /// Those are URIs, declarations, deltas, metadata and the string values of tool arguments. What
+    /// Those are URIs, names of resources, declarations, deltas, metadata and the string values of tool arguments. What
     /// people and models wrote, reasoning, tool text and formatted text are not touched.
     pub fn rewrite_places(&mut self, mut rewrite: impl FnMut(&mut String)) {
         let rewrite: Rewrite<'_> = &mut rewrite;
@@ -56,6 +56,8 @@ fn delivered_places(delivered: &mut Delivered, rewrite: Rewrite<'_>) {
 
 fn snapshot_places(snapshot: &mut Snapshot, rewrite: Rewrite<'_>) {
     rewrite(&mut snapshot.uri);
+    // That of a command is its words, and an MCP server's may be a URI.
+    snapshot.name.iter_mut().for_each(&mut *rewrite);
     if let Some(meta) = &mut snapshot.meta {
         map_places(meta, rewrite);
     }

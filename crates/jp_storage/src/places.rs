@@ -11,8 +11,14 @@
 //!
 //! Each at the boundary of a path segment or word. The last row makes the writing reversible for every
 //! text, and leaves alone what no marker is: `workspace::Type`, `jp_workspace://`.
+//!
+//! The program and the arguments of a `cmd://` URL are looked at decoded: `cmd://cat?arg=%2Fhome%2Fme%2Fproject%2Fa` is
+//! `cmd://cat?arg=workspace-path:%2F%2F%2Fa`. One that a person encoded otherwise than jp does is looked at as it stands,
+//! as the way back must give their spelling.
 
-use jp_resource::uri::{PathStyle, file_uri};
+use std::borrow::Cow;
+
+use jp_resource::uri::{PathStyle, encode_path, file_uri, percent_decode, percent_encode_segment};
 
 /// Writes and reads places relative to one workspace.
 #[derive(Debug, Clone)]
@@ -36,6 +42,16 @@ impl Places {
     /// Returns `text` as it is written on disk.
     #[must_use]
     pub fn to_disk(&self, text: &str) -> String {
+        self.plain_to_disk(&rewrite_command(text, |part| self.plain_to_disk(part)))
+    }
+
+    /// Returns `text` as it is in memory.
+    #[must_use]
+    pub fn from_disk(&self, text: &str) -> String {
+        rewrite_command(&self.plain_from_disk(text), |part| self.plain_from_disk(part)).into_owned()
+    }
+
+    fn plain_to_disk(&self, text: &str) -> String {
         rewrite(text, |rest, previous| {
             let ends_segment = |length: usize| !rest[length..].chars().next().is_some_and(is_segment);
             if let Some(marker) = Marker::at(rest) {
@@ -50,9 +66,7 @@ impl Places {
         })
     }
 
-    /// Returns `text` as it is in memory.
-    #[must_use]
-    pub fn from_disk(&self, text: &str) -> String {
+    fn plain_from_disk(&self, text: &str) -> String {
         rewrite(text, |rest, _| {
             let marker = Marker::at(rest)?;
             let replacement = match (marker.tildes, marker.name) {
@@ -68,7 +82,9 @@ impl Places {
     pub fn write(&self, text: &mut String) {
         if let Some(below) = self.below(text) {
             *text = format!("workspace://{below}");
-        } else if text.contains(&self.path) || text.contains(&self.uri) || text.contains("workspace") {
+        } else if is_command(text)
+            || [&self.path, &self.uri, "workspace"].iter().any(|part| text.contains(part))
+        {
             *text = self.to_disk(text);
         }
     }
@@ -107,6 +123,60 @@ impl Marker {
     fn text(&self, tildes: usize) -> String {
         format!("{}:{}//", self.name, "~".repeat(tildes))
     }
+}
+
+const COMMAND: &str = "cmd://";
+
+fn is_command(text: &str) -> bool {
+    text.get(..COMMAND.len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(COMMAND))
+}
+
+/// Rewrites the program and the arguments of a `cmd://` URL, decoded; any other text stays as it is.
+fn rewrite_command(text: &str, rewrite: impl Fn(&str) -> String) -> Cow<'_, str> {
+    if !is_command(text) {
+        return text.into();
+    }
+    let (scheme, rest) = text.split_at(COMMAND.len());
+    let (program, query) =
+        rest.split_once('?').map_or((rest, None), |(program, query)| (program, Some(query)));
+    let mut out = scheme.to_owned() + &rewrite_decoded(program, encode_program, &rewrite);
+    for (index, parameter) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
+        out.push(if index == 0 { '?' } else { '&' });
+        let value = parameter.find('=').map_or(parameter.len(), |equals| equals + 1);
+        let (name, value) = parameter.split_at(value);
+        out.push_str(name);
+        out.push_str(&rewrite_decoded(value, encode_argument, &rewrite));
+    }
+    out.into()
+}
+
+/// Rewrites what `encode` made; what it would have made otherwise stays as it is.
+fn rewrite_decoded<'t>(
+    encoded: &'t str,
+    encode: fn(&str) -> String,
+    rewrite: impl Fn(&str) -> String,
+) -> Cow<'t, str> {
+    match percent_decode(encoded) {
+        Ok(text) if encode(&text) == encoded => encode(&rewrite(&text)).into(),
+        _ => encoded.into(),
+    }
+}
+
+/// Encodes a program as jp does in a `cmd://` URL that it makes of a command line.
+fn encode_program(program: &str) -> String {
+    encode_also(&encode_path(program), "!$&'()*+,;=:@")
+}
+
+/// Encodes an argument as jp does in a `cmd://` URL that it makes of a command line or a table.
+fn encode_argument(argument: &str) -> String {
+    encode_also(&percent_encode_segment(argument), "&=+")
+}
+
+/// Percent-encodes the ASCII characters of `reserved`, too.
+fn encode_also(encoded: &str, reserved: &str) -> String {
+    reserved.chars().fold(encoded.to_owned(), |text, character| {
+        text.replace(character, &format!("%{:02X}", u32::from(character)))
+    })
 }
 
 /// Replaces what `replace` finds at the starts of words; it is given the rest and the character before.
@@ -157,6 +227,21 @@ mod tests {
             ("workspace:///literal", "workspace:~///literal"),
             ("workspace:~//", "workspace:~~//"),
             ("use workspace::Foo; jp_workspace:///x", "use workspace::Foo; jp_workspace:///x"),
+            ("cmd://cat?arg=/home/me/my project/a", "cmd://cat?arg=workspace-path:///a"),
+            ("cmd://cat?arg=%2Fhome%2Fme%2Fmy%20project%2Fa", "cmd://cat?arg=workspace-path:%2F%2F%2Fa"),
+            (
+                "cmd://cat?arg=%2Fhome%2Fme%2Fmy%20project.bak",
+                "cmd://cat?arg=%2Fhome%2Fme%2Fmy%20project.bak",
+            ),
+            ("cmd://cat?arg=file:%2F%2F%2Fhome%2Fme%2Fmy%2520project", "cmd://cat?arg=workspace:%2F%2F"),
+            (
+                "cmd://sh?arg=-c&arg=cat%20'%2Fhome%2Fme%2Fmy%20project';%20ls&x",
+                "cmd://sh?arg=-c&arg=cat%20'workspace-path:%2F%2F';%20ls&x",
+            ),
+            ("cmd:///home/me/my%20project/x.sh?", "cmd://workspace-path%3A///x.sh?"),
+            ("cmd://echo?arg=workspace-path:%2F%2F", "cmd://echo?arg=workspace-path:~%2F%2F"),
+            // Not as jp spells it, so it stays as it is.
+            ("cmd://cat?arg=%2fhome%2Fme%2Fmy%20project", "cmd://cat?arg=%2fhome%2Fme%2Fmy%20project"),
         ] {
             assert_eq!(places.to_disk(memory), disk);
             assert_eq!(places.from_disk(disk), memory);
@@ -167,6 +252,9 @@ mod tests {
     fn moved_workspace_reads_its_own_place() {
         let disk = Places::new("/home/me/project").to_disk("file:///home/me/project/a");
         assert_eq!(Places::new("/srv/checkout").from_disk(&disk), "file:///srv/checkout/a");
+        let disk = Places::new("/home/me/project").to_disk("cmd://cat?arg=%2Fhome%2Fme%2Fproject%2Fa&arg=b");
+        let moved = Places::new("/srv/a&b=c%").from_disk(&disk);
+        assert_eq!(moved, "cmd://cat?arg=%2Fsrv%2Fa%26b%3Dc%25%2Fa&arg=b");
     }
 
     #[test]
@@ -180,16 +268,20 @@ mod tests {
         #[test]
         fn writing_is_reversible(pieces in prop::collection::vec(
             prop_oneof![
+                Just("cmd://".to_owned()), Just("%2Fw%2Fp".to_owned()), Just("?arg=".to_owned()),
+                Just("%2F".to_owned()), Just("workspace-path:%2F%2F".to_owned()), "[?&=+%' ]",
                 Just("/w/p".to_owned()), Just("file://".to_owned()), Just("workspace".to_owned()),
                 Just("-path".to_owned()), Just("~".to_owned()), Just(" ".to_owned()),
                 Just("/".to_owned()), Just(":".to_owned()), Just("://".to_owned()), "[a-zé]{0,3}",
             ], 0..8)) {
-            let text = pieces.concat();
             let places = Places::new("/w/p");
-            let mut written = text.clone();
-            places.write(&mut written);
-            prop_assert_eq!(&written, &places.to_disk(&text));
-            prop_assert_eq!(places.from_disk(&places.to_disk(&text)), text);
+            for text in [pieces.concat(), format!("cmd://{}", pieces.concat())] {
+                let mut written = text.clone();
+                places.write(&mut written);
+                prop_assert_eq!(&written, &places.to_disk(&text));
+                places.read(&mut written);
+                prop_assert_eq!(written, text);
+            }
         }
     }
 }
