@@ -60,15 +60,25 @@ impl Handler for ClipboardHandler {
     }
 
     fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
-        resolve_on(&Displays::of_process(), declared, context)
+        let Some(first) = declared.first() else { return Ok(Resolved::default()) };
+        // The clipboard is read once, however often it is declared.
+        let given = read(context).and_then(|bytes| {
+            let bytes = bytes.map_err(|source| AttachError::Clipboard { source })?;
+            let (content, mime_type) = classify(bytes, "");
+            let resource = snapshot("clip", content).with_mime_type(mime_type).with_name("clipboard");
+            context.keep(first, resource).map(|kept| vec![kept])
+        });
+        assemble(&declared[..1], vec![given], context)
     }
 }
 
-/// Where there may be clipboards.
-#[derive(Debug, Clone, Default)]
-struct Displays {
-    wayland: Option<OsString>,
-    x11: Option<OsString>,
+/// Where there may be clipboards, on a desktop that is neither a Mac's nor Windows'.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Displays {
+    /// What `WAYLAND_DISPLAY` names.
+    pub wayland: Option<OsString>,
+    /// What `DISPLAY` names.
+    pub x11: Option<OsString>,
 }
 
 /// A program that prints the clipboard.
@@ -96,11 +106,6 @@ const POWERSHELL: Tool = Tool {
 };
 
 impl Displays {
-    fn of_process() -> Self {
-        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
-        Self { wayland: set("WAYLAND_DISPLAY"), x11: set("DISPLAY") }
-    }
-
     /// Sets for the tool alone what this process may not have.
     fn pass(&self, command: &mut Command) {
         command.envs(self.wayland.iter().map(|display| ("WAYLAND_DISPLAY", display)));
@@ -123,24 +128,9 @@ fn tools(has_wayland: bool, has_x11: bool, os: &str) -> Vec<Tool> {
     }
 }
 
-/// Reads the clipboard once, however often it is declared.
-fn resolve_on(
-    displays: &Displays,
-    declared: &[Declared],
-    context: &Context<'_>,
-) -> Result<Resolved, AttachError> {
-    let Some(first) = declared.first() else { return Ok(Resolved::default()) };
-    let given = read(displays, context).and_then(|bytes| {
-        let bytes = bytes.map_err(|source| AttachError::Clipboard { source })?;
-        let (content, mime_type) = classify(bytes, "");
-        let resource = snapshot("clip", content).with_mime_type(mime_type).with_name("clipboard");
-        context.keep(first, resource).map(|kept| vec![kept])
-    });
-    assemble(&declared[..1], vec![given], context)
-}
-
 /// Runs the first tool that is there; interruption is the outer error.
-fn read(displays: &Displays, context: &Context<'_>) -> Result<Result<Vec<u8>, ClipboardError>, AttachError> {
+fn read(context: &Context<'_>) -> Result<Result<Vec<u8>, ClipboardError>, AttachError> {
+    let displays = context.displays.cloned().unwrap_or_default();
     let tools = tools(displays.wayland.is_some(), displays.x11.is_some(), env::consts::OS);
     if tools.is_empty() {
         return Ok(Err(ClipboardError::NoDisplay));

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::{AttachError, ContentStore, Declared, Place, Progress, ReadMcp, Resolved};
+use crate::{AttachError, ContentStore, Declared, Displays, Place, Progress, ReadMcp, Resolved};
 
 /// Resolves the declarations of some URI schemes; holds no state.
 pub trait Handler {
@@ -46,6 +46,8 @@ pub struct Context<'a> {
     pub mcp: Option<&'a dyn ReadMcp>,
     /// The database of the Bear app; without it where the app keeps it, below the home directory.
     pub bear_database: Option<&'a Path>,
+    /// Where there may be clipboards; without it there are none, but for a Mac's and Windows'.
+    pub displays: Option<&'a Displays>,
     /// Counts what is done.
     pub progress: Option<&'a Progress>,
     /// Ends what takes time, once set.
@@ -108,6 +110,7 @@ impl<'a> Context<'a> {
             timeout: Duration::from_secs(60),
             mcp: None,
             bear_database: None,
+            displays: None,
             progress: None,
             cancelled: None,
             failed: None,

@@ -67,7 +67,7 @@ mod store;
 
 pub use bear::{BearError, BearHandler, BearUri};
 pub use classify::{binary_type, classify};
-pub use clipboard::{ClipboardError, ClipboardHandler};
+pub use clipboard::{ClipboardError, ClipboardHandler, Displays};
 pub use command::{CommandError, CommandHandler, CommandLine};
 pub use data::DataHandler;
 pub use declare::{

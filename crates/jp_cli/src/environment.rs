@@ -1,10 +1,14 @@
 //! Everything the command takes from its surroundings, read once.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     io::{self, IsTerminal as _},
     path::{Path, PathBuf},
 };
+
+use jp_attachment::Displays;
 
 use crate::error::Failure;
 
@@ -20,6 +24,7 @@ pub(crate) struct Environment {
     pub(crate) stand_in: Option<PathBuf>,
     /// Where Bear's notes are, if not where the app keeps them.
     pub(crate) bear_database: Option<PathBuf>,
+    pub(crate) displays: Displays,
     /// What the person edits text with, a command line.
     pub(crate) editor: Option<String>,
     /// The command itself, which some tools run.
@@ -53,6 +58,7 @@ impl Environment {
             cache: cache.unwrap_or_else(|| below_home(".cache")).join("jp"),
             stand_in: is_needed.then_some(stand_in),
             bear_database: env::var_os("JP_BEAR_DATABASE").map(PathBuf::from),
+            displays: Displays { wayland: display("WAYLAND_DISPLAY"), x11: display("DISPLAY") },
             editor: variable("VISUAL").or_else(|| variable("EDITOR")),
             executable: env::current_exe().unwrap_or_else(|_| PathBuf::from("jp")),
             secret_variables: secret_variables(),
@@ -95,6 +101,10 @@ impl Environment {
             _ => path.display().to_string(),
         }
     }
+}
+
+fn display(variable: &str) -> Option<OsString> {
+    env::var_os(variable).filter(|display| !display.is_empty())
 }
 
 fn secret_variables() -> Vec<String> {

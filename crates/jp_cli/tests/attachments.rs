@@ -312,6 +312,26 @@ fn declaration_of_a_history_that_cannot_be_read_is_said() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn clipboard_is_that_of_the_desktop_that_the_command_runs_on() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let program = sandbox.write("~/bin/wl-paste", "#!/bin/sh\necho \"copied on $WAYLAND_DISPLAY\"\n");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let query = |display: &str| {
+        let mut command = sandbox.command(&["q", "--new", "-a", "clip:", "?"]);
+        let path = format!("{}:/usr/bin:/bin", support::shown(program.parent().unwrap()));
+        command.env("PATH", path).env("WAYLAND_DISPLAY", display);
+        support::run(command)
+    };
+    query("wayland-7").succeeded();
+    assert!(last_message(&server).contains("copied on wayland-7"));
+    query("").failed(1, &["neither WAYLAND_DISPLAY nor DISPLAY is set"]);
+}
+
+#[test]
 fn history_does_not_loosen_what_the_person_set() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

@@ -90,8 +90,10 @@ mod real {
         let directory = tempfile::tempdir().unwrap();
         let place = place(&directory);
         let declared: Vec<_> = inputs.iter().map(|input| parse_input(input, &place).unwrap()).collect();
-        let context = Context::new(&place, &Nowhere, SystemTime::now());
-        resolve_on(displays, &declared, &context)
+        let displays = Some(displays);
+        let context = Context { displays, ..Context::new(&place, &Nowhere, SystemTime::now()) };
+        ClipboardHandler
+            .resolve(&declared, &context)
             .map_err(|error| format!("{error}: {}", error.source().unwrap()))
     }
 

@@ -19,8 +19,14 @@ pub(super) fn watched(
     let progress = Progress::default();
     let cancelled = Some(context.interrupt().flag());
     let bear_database = context.environment.bear_database.as_deref();
-    let watched =
-        jp_attachment::Context { progress: Some(&progress), cancelled, bear_database, ..*resolving };
+    let displays = Some(&context.environment.displays);
+    let watched = jp_attachment::Context {
+        progress: Some(&progress),
+        cancelled,
+        bear_database,
+        displays,
+        ..*resolving
+    };
     let resolve = || jp_attachment::resolve(declared, &watched);
     if !context.output.shows_progress() {
         return resolve();

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool},
 };
 
-use jp_attachment::{Declared, Place, Reach, ReadMcp, Source, parse_stored};
+use jp_attachment::{Declared, Displays, Place, Reach, ReadMcp, Source, parse_stored};
 use jp_conversation::{Declaration, Stream, resolution};
 use jp_resource::uri::{self, PathStyle};
 use jp_storage::Trust;
@@ -41,6 +41,7 @@ pub(super) struct Refresher {
     trust: Trust,
     bounds: Bounds,
     bear_database: Option<PathBuf>,
+    displays: Displays,
     /// Where any are configured.
     servers: Option<Arc<Servers>>,
     /// Whether running a program again asks.
@@ -85,6 +86,7 @@ impl Refresher {
             trust: asked.context.workspace.trust(),
             bounds: Bounds { timeout: bounds.timeout.min(tool.timeout), ..bounds },
             bear_database: asked.context.environment.bear_database.clone(),
+            displays: asked.context.environment.displays.clone(),
             programs: asked.tools.programs.unwrap_or(Permission::Ask),
         })
     }
@@ -193,6 +195,7 @@ impl Refresher {
             cancelled: Some(cancelled),
             mcp: self.servers.as_deref().map(|servers| servers as &dyn ReadMcp),
             bear_database: self.bear_database.as_deref(),
+            displays: Some(&self.displays),
             ..self.bounds.resolving(&self.place, &store)
         };
         let is_of_files = matches!(declared.source, Source::Path(_) | Source::Glob(_));
