@@ -1,5 +1,6 @@
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 use crate::{
     ConversationId, Metadata, Places,
     events::parse::{self, ParseError, Parsed},
-    legacy,
+    files, legacy,
 };
 
 /// A conversation as it was read.
@@ -87,7 +88,7 @@ const BASE_CONFIG: &str = "base_config.json";
 /// Copies what an older version configured, where it did, for a fork.
 pub(crate) fn copy_base_config(from: &Path, to: &Path) -> io::Result<()> {
     match fs::read(from.join(BASE_CONFIG)) {
-        Ok(config) => crate::files::replace(&to.join(BASE_CONFIG), &config),
+        Ok(config) => files::replace(&to.join(BASE_CONFIG), &config),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -226,7 +227,7 @@ fn parse_events<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parsed<'a>, ReadErro
 
 fn read_metadata(directory: &Path, warnings: &mut Vec<String>) -> Result<Metadata, ReadError> {
     let path = directory.join(METADATA);
-    match fs::read(&path) {
+    match read_regular(&path) {
         Ok(bytes) if bytes.iter().any(|byte| *byte != 0) => {
             Metadata::from_json(&bytes).map_err(|source| ReadError::Json { path, source })
         }
@@ -240,7 +241,7 @@ fn read_metadata(directory: &Path, warnings: &mut Vec<String>) -> Result<Metadat
 }
 
 fn read_json(path: &Path) -> Result<Option<Value>, ReadError> {
-    match fs::read(path) {
+    match read_regular(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
             .map_err(|source| ReadError::Json { path: path.to_owned(), source }),
@@ -250,5 +251,20 @@ fn read_json(path: &Path) -> Result<Option<Value>, ReadError> {
 }
 
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, ReadError> {
-    fs::read(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })
+    read_regular(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })
+}
+
+/// Reads a file, and nothing that would have to be waited for.
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = files::open_unblocked(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

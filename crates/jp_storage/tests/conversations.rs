@@ -206,6 +206,21 @@ fn files_have_the_modes_that_the_directory_below_them_leaves_to_others() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn events_that_are_a_pipe_or_a_directory_are_an_error_and_nobody_waits() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    fs::remove_file(located.events()).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(located.events()).status().unwrap().success());
+    let reason = |error: jp_storage::ReadError| std::error::Error::source(&error).unwrap().to_string();
+    assert_eq!(reason(store.read(&located).unwrap_err()), "it is no ordinary file");
+    fs::remove_file(located.events()).unwrap();
+    fs::create_dir(located.events()).unwrap();
+    assert!(store.read(&located).is_err());
+}
+
 #[test]
 fn unknown_kind_and_unknown_fields_survive_an_append() {
     let fixture = fixture();

@@ -140,8 +140,9 @@ pub const MAX_ITEMS: usize = 1024;
 /// # The inverse
 ///
 /// `matches(expand(values))` gives the same values if all this holds:
-/// - simple and `{+…}` variables are defined; texts meet variables without `*`, lists that are not empty those with
+/// - simple and `{+…}` variables are defined, and those of a `{#…}` that has several, or a text behind it; texts meet variables without `*`, lists that are not empty those with
 ///   one (for `{l*}`, not the list of one empty text);
+/// - a variable with `*` that another follows in its simple, `{+…}` or `{#…}` expression has one value, without a comma;
 /// - a variable with `*` in a `{;…}` is mentioned once, one in a `{?…}` or `{&…}` in no other of these three;
 /// - a text is no longer than the longest prefix of its variable, if all its mentions have one;
 /// - what stands between two of the template's texts holds the text after it first at its end, also where the two
