@@ -16,8 +16,8 @@ use crate::{Interest, Observing, Registry};
 /// How long to wait for more after a change: writing a file is several.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// How long a client waits until what it subscribed to is watched. All that subscribe wait meanwhile, so that nobody
-/// waits for a watcher that kept somebody waiting this long and has said nothing since.
+/// How long a client waits until all is watched that it subscribed to at once. A server may answer nothing meanwhile, so
+/// nobody waits for a watcher that kept somebody waiting this long and is not done with that.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long until a directory is tried again that was not there.
@@ -70,9 +70,10 @@ pub enum WatchError {
 #[derive(Debug)]
 enum Message {
     Changed(notify::Result<Event>),
-    /// A client subscribes to a URI, and waits until it is watched.
-    Begins(String, Sender<()>),
+    Begins(String),
     Ends(String),
+    /// A client waits until all is done that was said before.
+    Settle(Sender<()>),
     End,
 }
 
@@ -140,19 +141,13 @@ impl FileWatch {
             wake: None,
         };
         std::thread::spawn(move || watcher.run());
-        let interests = sender.clone();
-        let observing = registry.on_interest(move |_, interest| match interest {
-            Interest::Begins(uri) => {
-                let (done, is_done) = mpsc::channel();
-                send(&interests, Message::Begins(uri.to_owned(), done));
-                // A client that is not kept waiting may miss a change; one that is kept longer misses all.
-                let waits = !is_stalled.load(Ordering::Relaxed);
-                if waits && is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                    is_stalled.store(true, Ordering::Relaxed);
-                }
-            }
+        let (interests, settling) = (sender.clone(), sender.clone());
+        let observe = move |_: &Registry, interest: Interest<'_>| match interest {
+            Interest::Begins(uri) => send(&interests, Message::Begins(uri.to_owned())),
             Interest::Ends(uri) => send(&interests, Message::Ends(uri.to_owned())),
-        });
+        };
+        let settle = move || settle(&settling, &is_stalled);
+        let observing = registry.on_interest_to_settle(observe, settle);
         Ok(Self { messages: sender, _observing: observing })
     }
 }
@@ -160,6 +155,17 @@ impl FileWatch {
 impl Drop for FileWatch {
     fn drop(&mut self) {
         send(&self.messages, Message::End);
+    }
+}
+
+/// Waits until all is done that was said to the thread that watches, unless somebody waited in vain before.
+fn settle(messages: &Sender<Message>, is_stalled: &AtomicBool) {
+    let (done, is_done) = mpsc::channel();
+    send(messages, Message::Settle(done));
+    // A client that is not kept waiting may miss a change; one that is kept longer misses all.
+    let waits = !is_stalled.load(Ordering::Relaxed);
+    if waits && is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        is_stalled.store(true, Ordering::Relaxed);
     }
 }
 
@@ -176,7 +182,6 @@ impl Watcher {
                 Ok(message) => self.follow(message),
                 Err(Woken) => self.look(),
             }));
-            self.is_stalled.store(false, Ordering::Relaxed);
         }
     }
 
@@ -203,12 +208,13 @@ impl Watcher {
                     self.wake_after(SETTLE);
                 }
             }
-            Message::Begins(uri, done) => {
-                self.begin(uri);
+            Message::Begins(uri) => self.begin(uri),
+            Message::Ends(uri) => self.files.remove(&uri).iter().flatten().for_each(|file| self.remove(file)),
+            Message::Settle(done) => {
+                self.is_stalled.store(false, Ordering::Relaxed);
                 // An error says that the client waits no more.
                 let _ = done.send(());
             }
-            Message::Ends(uri) => self.files.remove(&uri).iter().flatten().for_each(|file| self.remove(file)),
             Message::End => (),
         }
     }

@@ -211,6 +211,27 @@ async fn subscriber_hears_of_each_file_that_a_template_names() {
 }
 
 #[tokio::test]
+async fn watcher_that_takes_long_for_each_file_is_waited_for_once_for_all() {
+    let (end, ended) = mpsc::channel::<()>();
+    let ended = std::sync::Mutex::new(ended);
+    // As one with many files: together they take longer than a test waits.
+    let source = move |_: &Parameters| {
+        let _ = ended.lock().unwrap().recv_timeout(std::time::Duration::from_millis(500));
+        None::<std::path::PathBuf>
+    };
+    let registry = Registry::new();
+    let template = ResourceTemplate::new("org://id/{id}", "Headline", |_: Parameters| "");
+    registry.register_template(template.source(source)).unwrap();
+    let _watch = watch(&registry);
+    let mut client = Client::of(Server::new("test", "1", registry), Era::Modern).await;
+    let uris: Vec<String> = (0..100).map(|number| format!("org://id/{number}")).collect();
+    client.send("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } })).await;
+    assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+    client.result("resources/list", json!({})).await;
+    drop(end);
+}
+
+#[tokio::test]
 async fn watcher_that_does_not_answer_is_waited_for_once() {
     let (end, ended) = mpsc::channel::<()>();
     let ended = std::sync::Mutex::new(ended);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Registry;
 
@@ -25,7 +25,16 @@ pub struct Observing {
     number: u64,
 }
 
-type Observer = Box<dyn Fn(&Registry, Interest<'_>) + Send + Sync>;
+/// What observes.
+struct Observer {
+    tell: Box<Tell>,
+    /// Waits, for a while, until all is done that it was told; called when nothing is locked.
+    settle: Option<Arc<Settle>>,
+}
+
+type Tell = dyn Fn(&Registry, Interest<'_>) + Send + Sync;
+
+type Settle = dyn Fn() + Send + Sync;
 
 /// The subscriptions of all clients, by URI.
 #[derive(Default)]
@@ -53,14 +62,39 @@ impl Registry {
         &self,
         observer: impl Fn(&Registry, Interest<'_>) + Send + Sync + 'static,
     ) -> Observing {
+        self.observe(Observer { tell: Box::new(observer), settle: None })
+    }
+
+    /// As [`Registry::on_interest`], for one that is not done when it returns. What subscribes waits by `settle`, once for
+    /// all the URIs that it subscribes to.
+    #[cfg(feature = "watch")]
+    pub(crate) fn on_interest_to_settle(
+        &self,
+        observer: impl Fn(&Registry, Interest<'_>) + Send + Sync + 'static,
+        settle: impl Fn() + Send + Sync + 'static,
+    ) -> Observing {
+        self.observe(Observer { tell: Box::new(observer), settle: Some(Arc::new(settle)) })
+    }
+
+    fn observe(&self, observer: Observer) -> Observing {
+        let settle = observer.settle.clone();
         let number = self.with_interests(|state| {
-            state.subscriptions.keys().for_each(|uri| tell(&observer, self, Interest::Begins(uri)));
+            state.subscriptions.keys().for_each(|uri| observer.tell(self, Interest::Begins(uri)));
             let number = state.next;
-            state.observers.insert(number, Box::new(observer));
+            state.observers.insert(number, observer);
             state.next += 1;
             number
         });
+        settle.iter().for_each(|settle| settle());
         Observing { registry: self.clone(), number }
+    }
+
+    /// Waits, for a while, until observers are done with what they were told.
+    #[cfg(feature = "server")]
+    pub(crate) fn settle_interests(&self) {
+        let settles: Vec<Arc<Settle>> = self
+            .with_interests(|state| state.observers.values().filter_map(|one| one.settle.clone()).collect());
+        settles.iter().for_each(|settle| settle());
     }
 
     /// Counts a subscription to a URI in the form in which URIs are compared.
@@ -97,13 +131,15 @@ impl Registry {
 impl State {
     #[cfg(feature = "server")]
     fn tell(&self, registry: &Registry, interest: Interest<'_>) {
-        self.observers.values().for_each(|observer| tell(observer, registry, interest));
+        self.observers.values().for_each(|observer| observer.tell(registry, interest));
     }
 }
 
-fn tell(observer: &impl Fn(&Registry, Interest<'_>), registry: &Registry, interest: Interest<'_>) {
-    // The panic hook has said it, and a client's subscription is not the place to fail.
-    let _ = panic::catch_unwind(panic::AssertUnwindSafe(|| observer(registry, interest)));
+impl Observer {
+    fn tell(&self, registry: &Registry, interest: Interest<'_>) {
+        // The panic hook has said it, and a client's subscription is not the place to fail.
+        let _ = panic::catch_unwind(panic::AssertUnwindSafe(|| (self.tell)(registry, interest)));
+    }
 }
 
 impl Drop for Observing {

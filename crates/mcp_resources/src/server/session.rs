@@ -121,6 +121,7 @@ impl<H: ServerHandler> Session<H> {
         let subscriptions = Subscriptions::new(self.server.registry.clone());
         let uris = uris.take(MAX_SUBSCRIPTIONS).filter(|uri| self.server.registry.contains(uri));
         let uris = uris.filter(|uri| subscriptions.add(uri)).cloned().collect();
+        self.server.registry.settle_interests();
         Listener { uris, subscriptions, events }
     }
 
@@ -333,8 +334,13 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
                 return Err(wire::not_found(&request.uri));
             }
             self.start_forwarding(context.peer);
-            let subscriptions = self.subscriptions.clone();
-            let added = self.server.registry.run_observed(move || subscriptions.add(&request.uri)).await;
+            let (subscriptions, registry) = (self.subscriptions.clone(), self.server.registry.clone());
+            let add = move || {
+                let is_added = subscriptions.add(&request.uri);
+                registry.settle_interests();
+                is_added
+            };
+            let added = self.server.registry.run_observed(add).await;
             match added.map_err(not_subscribed)? {
                 true => Ok(()),
                 false => Err(ErrorData::invalid_params(

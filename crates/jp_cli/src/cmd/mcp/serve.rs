@@ -1,6 +1,7 @@
 //! `jp mcp serve`.
 
 use std::{
+    io,
     net::{IpAddr, SocketAddr},
     path::Path,
 };
@@ -8,7 +9,10 @@ use std::{
 use jp_config::Resolved;
 use jp_serve::{Chosen, Offer, Settings, Warning};
 use mcp_resources::{Http, ServeError, Server};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::mpsc::{UnboundedReceiver, unbounded_channel},
+};
 
 use crate::{
     args::McpServe,
@@ -35,7 +39,7 @@ pub(super) fn run(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -
     while let Ok(warning) = reports.try_recv() {
         tell(context, &warning);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime(wanted)?;
     let served = runtime.block_on(async {
         tokio::select! {
             () = context.interrupt().wait() => Ok(()),
@@ -46,6 +50,15 @@ pub(super) fn run(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -
     // Who still reads stdin, or a large file, is not waited for.
     runtime.shutdown_background();
     served.map(|()| Code::Done)
+}
+
+/// Makes what runs the server. One client on stdin has its requests answered faster on one thread; of several none waits
+/// while another subscribes.
+fn runtime(wanted: &McpServe) -> io::Result<Runtime> {
+    match wanted.http {
+        Some(_) => Builder::new_multi_thread().worker_threads(2).enable_all().build(),
+        None => Builder::new_current_thread().enable_all().build(),
+    }
 }
 
 fn settings(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -> Result<Settings, Failure> {
