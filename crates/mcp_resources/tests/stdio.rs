@@ -243,6 +243,31 @@ async fn server_ends_with_its_client() {
     assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
 }
 
+#[tokio::test]
+async fn last_line_is_answered_without_its_end() {
+    let (_outside, directory) = notes();
+    let request = |method: &str, params: Value| {
+        json!({ "jsonrpc": "2.0", "id": method, "method": method, "params": params }).to_string()
+    };
+    let initialize = |version: &str| request("initialize", support::initialize(version));
+    let ping = request("ping", json!({}));
+    for (lines, answered) in [
+        (vec![initialize("2025-11-25")], "initialize"),
+        (vec![initialize("2025-11-25"), ping.clone()], "ping"),
+        (vec![initialize("2025-03-26"), format!("[{ping}]")], "ping"),
+    ] {
+        let mut child = start(&directory);
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(lines.join("\n").as_bytes()).await.unwrap();
+        drop(stdin);
+        let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
+        let output = String::from_utf8(output.stdout).unwrap();
+        let answers: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(answers.last().map(|answer| &answer["id"]), Some(&json!(answered)), "{lines:?}");
+        assert_eq!(answers.len(), lines.len(), "{lines:?}");
+    }
+}
+
 /// rmcp waits five seconds for requests that are not answered when the client is gone.
 #[tokio::test]
 async fn server_does_not_outlive_a_client_that_listened() {
