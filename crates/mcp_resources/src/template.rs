@@ -132,7 +132,8 @@ impl UriTemplate {
     /// Makes a URI of the template (RFC 6570 §3).
     ///
     /// Values are given unencoded. `{+name}` and `{#name}` leave reserved characters and percent-encoded
-    /// triplets of a value as they are, all other expressions encode them.
+    /// triplets of a value as they are, all other expressions encode them. A prefix, as in `{+name:3}`, counts what triplets
+    /// that are left encode as characters.
     ///
     /// # Errors
     ///

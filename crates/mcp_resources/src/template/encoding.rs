@@ -93,6 +93,20 @@ pub(super) fn characters(normal: &str) -> usize {
     bytes.len() - uncounted.sum::<usize>()
 }
 
+/// The length in bytes of the first character of a text. Triplets that encode one together are one; a triplet that encodes
+/// none, alone or with those after it, is one too.
+pub(super) fn first_character(text: &str) -> usize {
+    let encoded: Vec<u8> =
+        text.as_bytes().chunks(3).map_while(triplet).map(|(byte, _)| byte).take(4).collect();
+    match encoded.as_slice() {
+        [] => text.chars().next().map_or(0, char::len_utf8),
+        encoded => {
+            let is_character = |count: &usize| str::from_utf8(&encoded[..*count]).is_ok();
+            3 * (1..=encoded.len()).find(is_character).unwrap_or(1)
+        }
+    }
+}
+
 fn digit(byte: u8) -> Option<u8> {
     match byte {
         b'0'..=b'9' => Some(byte - b'0'),

@@ -1,6 +1,6 @@
 //! From values to a URI (RFC 6570 §3 and appendix A).
 
-use super::encoding::{push_reserved, push_unreserved};
+use super::encoding::{first_character, push_reserved, push_unreserved};
 use super::{ExpandError, Expression, Modifier, Operator, Part, Value, Values, VariableSpec};
 
 #[cfg(test)]
@@ -47,7 +47,9 @@ struct Writer<'o> {
 impl Writer<'_> {
     fn variable(&mut self, variable: &VariableSpec, value: &Value) -> Result<(), ExpandError> {
         match (value, variable.modifier) {
-            (Value::Text(text), Modifier::Prefix(length)) => self.text(&variable.name, prefix(text, length)),
+            (Value::Text(text), Modifier::Prefix(length)) => {
+                self.text(&variable.name, self.prefix(text, length))
+            }
             (Value::Text(text), _) => self.text(&variable.name, text),
             (_, Modifier::Prefix(length)) => {
                 let variable = variable.name.clone();
@@ -110,9 +112,16 @@ impl Writer<'_> {
             false => push_unreserved(self.out, text),
         }
     }
-}
 
-/// The first characters of a text.
-fn prefix(text: &str, length: usize) -> &str {
-    text.char_indices().nth(length).map_or(text, |(end, _)| &text[..end])
+    /// The first characters of a text; where triplets are kept, what they encode is a character (§2.4.1).
+    fn prefix<'v>(&self, text: &'v str, length: usize) -> &'v str {
+        let mut rest = text;
+        for _ in 0..length {
+            rest = match self.operator.keeps_reserved() {
+                true => &rest[first_character(rest)..],
+                false => rest.strip_prefix(|_| true).unwrap_or_default(),
+            };
+        }
+        &text[..text.len() - rest.len()]
+    }
 }

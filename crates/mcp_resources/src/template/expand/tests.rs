@@ -13,6 +13,8 @@ fn values() -> Values {
         text("empty", ""),
         text("greek", "αβγ"),
         text("triplet", "1%2F%zz%"),
+        // One character, and one that lacks its last byte.
+        text("euro", "%E2%82%AC%E2%82"),
         text("x%20y", "z"),
         ("list".to_owned(), Value::from(["1", "", "é,"])),
         ("map".to_owned(), Value::Map(pairs.to_vec())),
@@ -43,6 +45,7 @@ fn simple_expansion() {
         ("{v,undefined,path}", "a%20b,%2Fx%2Fy"),
         ("-{undefined}-{empty}-{none}-{no_entries}-", "-----"),
         ("{triplet}", "1%252F%25zz%25"),
+        ("{triplet:3}", "1%252"),
         ("{greek:2}", "%CE%B1%CE%B2"),
         ("{greek:9999}", "%CE%B1%CE%B2%CE%B3"),
         ("{list}", "1,,%C3%A9%2C"),
@@ -58,9 +61,15 @@ fn reserved_expansion_keeps_reserved_characters_and_triplets() {
         ("{+path,v}", "/x/y,a%20b"),
         ("{+path:2}", "/x"),
         ("{+triplet}", "1%2F%25zz%25"),
-        // A prefix counts the characters of the value, which encoded ones are too (§2.4.1).
-        ("{+triplet:3}", "1%252"),
-        ("{+triplet:4}", "1%2F"),
+        // A prefix does not end within a triplet, nor within a character of several (§2.4.1).
+        ("{+triplet:1}", "1"),
+        ("{+triplet:2}", "1%2F"),
+        ("{+triplet:3}", "1%2F%25"),
+        ("{+triplet:9999}", "1%2F%25zz%25"),
+        ("{+euro:1}", "%E2%82%AC"),
+        ("{+euro:2}", "%E2%82%AC%E2"),
+        ("{+euro:3}", "%E2%82%AC%E2%82"),
+        ("{+greek:2}", "%CE%B1%CE%B2"),
         ("{+list}", "1,,%C3%A9,"),
         ("{+map*}", "semi=;,empty="),
     ]);
@@ -71,6 +80,7 @@ fn fragment_expansion() {
     assert_expansions(&[
         ("{#path,v}", "#/x/y,a%20b"),
         ("{#triplet}", "#1%2F%25zz%25"),
+        ("{#triplet:2}", "#1%2F"),
         ("{#empty}", "#"),
         ("{#undefined}", ""),
         ("{#map}", "#semi,;,empty,"),

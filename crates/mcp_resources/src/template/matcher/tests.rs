@@ -379,6 +379,23 @@ proptest! {
     }
 
     #[test]
+    fn prefix_of_a_value_with_triplets_is_that_of_what_they_encode(
+        pieces in prop::collection::vec(prop::sample::select(&["g", "/", "é", "%", "%2F", "%67", "%c3%A9", "%E2%82%AC"][..]), 0..6),
+        length in 1..8_usize,
+    ) {
+        let values = Values::from([("v".to_owned(), Value::Text(pieces.concat()))]);
+        let decoded = |template: &str| {
+            let matcher = matcher(template);
+            let uri = matcher.template().expand(&values).unwrap();
+            matcher.matches(&uri).and_then(|found| Some(found.text("v")?.to_owned()))
+        };
+        let (Some(whole), prefix) = (decoded("x:{+v}"), decoded(&format!("x:{{+v:{length}}}"))) else {
+            return Err(TestCaseError::fail("what is encoded here is UTF-8"));
+        };
+        prop_assert_eq!(prefix, Some(whole.chars().take(length).collect::<String>()));
+    }
+
+    #[test]
     fn values_of_a_uri_expand_to_one_with_the_same_values(uri in "x:[a-c%2Fé/!.-]{0,12}") {
         for template in ["x:{a}", "x:{a}/{b}", "x:{a}-{b}.{c}"] {
             let matcher = matcher(template);
