@@ -1,6 +1,6 @@
 //! Files that change, told to those who subscribed to what is read from them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -84,16 +84,26 @@ struct Watcher {
     messages: Receiver<Message>,
     is_stalled: Arc<AtomicBool>,
     system: RecommendedWatcher,
-    /// The files that somebody subscribed to, by URI.
-    files: HashMap<String, BTreeSet<Watchee>>,
+    /// What somebody subscribed to: the paths of its files, by URI.
+    uris: HashMap<String, Vec<Arc<Path>>>,
+    /// The files, by those paths.
+    files: HashMap<Arc<Path>, Watched>,
     directories: HashMap<PathBuf, Directory>,
     changed: Changed,
     /// When to look at what changed, or at directories that were not there.
     wake: Option<Instant>,
 }
 
+/// A file that somebody subscribed to. URIs may have thousands of files each, and the same ones.
+struct Watched {
+    path: Arc<Path>,
+    /// How often URIs name it.
+    mentions: usize,
+    watchee: Watchee,
+}
+
 /// A file as it is named, and as it is behind symbolic links.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, PartialEq, Eq)]
 struct Watchee {
     named: PathBuf,
     real: PathBuf,
@@ -135,6 +145,7 @@ impl FileWatch {
             messages,
             is_stalled: Arc::clone(&is_stalled),
             system: system.map_err(WatchError::Start)?,
+            uris: HashMap::new(),
             files: HashMap::new(),
             directories: HashMap::new(),
             changed: Changed::default(),
@@ -209,7 +220,7 @@ impl Watcher {
                 }
             }
             Message::Begins(uri) => self.begin(uri),
-            Message::Ends(uri) => self.files.remove(&uri).iter().flatten().for_each(|file| self.remove(file)),
+            Message::Ends(uri) => self.end(&uri),
             Message::Settle(done) => {
                 self.is_stalled.store(false, Ordering::Relaxed);
                 // An error says that the client waits no more.
@@ -221,12 +232,35 @@ impl Watcher {
 
     fn begin(&mut self, uri: String) {
         let sources = self.registry.sources(&uri);
-        let files: BTreeSet<Watchee> = sources.iter().filter_map(|path| Watchee::new(path)).collect();
-        files.iter().for_each(|file| self.add(file));
-        self.files.insert(uri, files);
+        let files = sources.iter().filter_map(|path| self.add(path)).collect();
+        self.uris.insert(uri, files);
     }
 
-    fn add(&mut self, file: &Watchee) {
+    fn end(&mut self, uri: &str) {
+        for path in self.uris.remove(uri).into_iter().flatten() {
+            let Some(file) = self.files.get_mut(&path) else { continue };
+            file.mentions -= 1;
+            if file.mentions == 0
+                && let Some(file) = self.files.remove(&path)
+            {
+                self.unwatch(&file.watchee);
+            }
+        }
+    }
+
+    /// Counts a file, and watches it if it is new; nothing for what is no path.
+    fn add(&mut self, path: &Path) -> Option<Arc<Path>> {
+        if let Some(file) = self.files.get_mut(path) {
+            file.mentions += 1;
+            return Some(Arc::clone(&file.path));
+        }
+        let (path, watchee) = (Arc::from(path), Watchee::new(path)?);
+        self.watch(&watchee);
+        self.files.insert(Arc::clone(&path), Watched { path: Arc::clone(&path), mentions: 1, watchee });
+        Some(path)
+    }
+
+    fn watch(&mut self, file: &Watchee) {
         for path in file.directories() {
             let directory = self.directories.entry(path.to_owned()).or_default();
             directory.files += 1;
@@ -243,7 +277,7 @@ impl Watcher {
         }
     }
 
-    fn remove(&mut self, file: &Watchee) {
+    fn unwatch(&mut self, file: &Watchee) {
         for path in file.directories() {
             let Some(directory) = self.directories.get_mut(path) else { continue };
             directory.files -= 1;
@@ -267,10 +301,11 @@ impl Watcher {
         if self.directories.values().any(|directory| !directory.is_watched) {
             self.wake_after(RETRY);
         }
-        for (uri, files) in self.concerned(&changed) {
-            files.iter().for_each(|file| self.follow_link(&uri, file));
-            self.registry.notify_updated(&uri);
-        }
+        let paths = self.changed_files(&changed);
+        paths.iter().for_each(|path| self.follow_link(path));
+        let is_concerned = |files: &Vec<Arc<Path>>| files.iter().any(|path| paths.contains(path));
+        let concerned = self.uris.iter().filter(|(_, files)| is_concerned(files));
+        concerned.for_each(|(uri, _)| self.registry.notify_updated(uri));
     }
 
     /// Watches directories that were not there, or went and came back; what is in them is new.
@@ -289,25 +324,21 @@ impl Watcher {
         }
     }
 
-    /// The URIs whose files changed, with these.
-    fn concerned(&self, changed: &Changed) -> Vec<(String, Vec<Watchee>)> {
-        let is_changed = |file: &&Watchee| changed.concerns(&file.named) || changed.concerns(&file.real);
-        let of_uri = |(uri, files): (&String, &BTreeSet<Watchee>)| {
-            let changed: Vec<Watchee> = files.iter().filter(is_changed).cloned().collect();
-            (!changed.is_empty()).then(|| (uri.clone(), changed))
-        };
-        self.files.iter().filter_map(of_uri).collect()
+    fn changed_files(&self, changed: &Changed) -> HashSet<Arc<Path>> {
+        let is_changed =
+            |file: &&Watched| changed.concerns(&file.watchee.named) || changed.concerns(&file.watchee.real);
+        self.files.values().filter(is_changed).map(|file| Arc::clone(&file.path)).collect()
     }
 
     /// Watches where a symbolic link leads now.
-    fn follow_link(&mut self, uri: &str, before: &Watchee) {
-        let Some(now) = Watchee::new(&before.named).filter(|now| now != before) else { return };
-        self.add(&now);
-        self.remove(before);
-        if let Some(files) = self.files.get_mut(uri) {
-            files.remove(before);
-            files.insert(now);
+    fn follow_link(&mut self, path: &Path) {
+        let Some(mut file) = self.files.remove(path) else { return };
+        if let Some(now) = Watchee::new(&file.watchee.named).filter(|now| *now != file.watchee) {
+            self.watch(&now);
+            let before = std::mem::replace(&mut file.watchee, now);
+            self.unwatch(&before);
         }
+        self.files.insert(Arc::clone(&file.path), file);
     }
 
     fn wake_after(&mut self, time: Duration) {
