@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -20,6 +20,9 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// nobody waits for a watcher that kept somebody waiting this long and is not done with that.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// How many symbolic links are followed on the way to a file, as on Linux.
+const MAX_LINKS: usize = 40;
+
 /// How long until a directory is tried again that was not there.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -28,7 +31,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Only directories are watched in which a file lies that somebody subscribed to: what a
 /// [`Resource`](crate::Resource::source) or a [`ResourceTemplate`](crate::ResourceTemplate::source) says it is read
 /// from, as it says it when the subscription begins. Files that are replaced, as editors do, that go and that come
-/// back are seen too, and so are those behind symbolic links. It has a thread of its own, and ends when it is dropped.
+/// back are seen too, and so are those behind symbolic links, and links that come to lead elsewhere. It has a thread of its own, and ends when it is dropped.
 ///
 /// ```no_run
 /// use mcp_resources::{FileWatch, Registry, Resource, Server};
@@ -102,11 +105,11 @@ struct Watched {
     watchee: Watchee,
 }
 
-/// A file as it is named, and as it is behind symbolic links.
+/// A file as it is named, and where it may change: where it is behind symbolic links, and where each of these is.
 #[derive(Debug, PartialEq, Eq)]
 struct Watchee {
     named: PathBuf,
-    real: PathBuf,
+    places: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -302,7 +305,7 @@ impl Watcher {
             self.wake_after(RETRY);
         }
         let paths = self.changed_files(&changed);
-        paths.iter().for_each(|path| self.follow_link(path));
+        self.follow_links(&paths);
         let is_concerned = |files: &Vec<Arc<Path>>| files.iter().any(|path| paths.contains(path));
         let concerned = self.uris.iter().filter(|(_, files)| is_concerned(files));
         concerned.for_each(|(uri, _)| self.registry.notify_updated(uri));
@@ -325,20 +328,26 @@ impl Watcher {
     }
 
     fn changed_files(&self, changed: &Changed) -> HashSet<Arc<Path>> {
-        let is_changed =
-            |file: &&Watched| changed.concerns(&file.watchee.named) || changed.concerns(&file.watchee.real);
+        let is_changed = |file: &&Watched| file.watchee.places.iter().any(|place| changed.concerns(place));
         self.files.values().filter(is_changed).map(|file| Arc::clone(&file.path)).collect()
     }
 
-    /// Watches where a symbolic link leads now.
-    fn follow_link(&mut self, path: &Path) {
-        let Some(mut file) = self.files.remove(path) else { return };
-        if let Some(now) = Watchee::new(&file.watchee.named).filter(|now| *now != file.watchee) {
-            self.watch(&now);
-            let before = std::mem::replace(&mut file.watchee, now);
-            self.unwatch(&before);
+    /// Watches where symbolic links lead now. What they led to is left before: as long as a link was gone, what it leads to
+    /// may have been watched by the path of the link, and systems that watch a directory once leave it once.
+    fn follow_links(&mut self, paths: &HashSet<Arc<Path>>) {
+        let mut turned = Vec::new();
+        for path in paths {
+            let Some(file) = self.files.get_mut(path) else { continue };
+            if let Some(now) = Watchee::new(&file.watchee.named).filter(|now| *now != file.watchee) {
+                turned.push((Arc::clone(path), std::mem::replace(&mut file.watchee, now)));
+            }
         }
-        self.files.insert(Arc::clone(&file.path), file);
+        turned.iter().for_each(|(_, before)| self.unwatch(before));
+        for (path, _) in turned {
+            let Some(file) = self.files.remove(&path) else { continue };
+            self.watch(&file.watchee);
+            self.files.insert(path, file);
+        }
     }
 
     fn wake_after(&mut self, time: Duration) {
@@ -380,12 +389,41 @@ fn is_change(kind: EventKind) -> bool {
 impl Watchee {
     fn new(path: &Path) -> Option<Self> {
         let named = std::path::absolute(path).ok()?;
-        // A file that isn't there yet has no other path.
-        let real = named.canonicalize().unwrap_or_else(|_| named.clone());
-        Some(Self { named, real })
+        let mut places = places(&named);
+        // Systems may spell a path in another way when they tell of changes.
+        places.extend(named.canonicalize());
+        Some(Self { named, places })
     }
 
     fn directories(&self) -> BTreeSet<&Path> {
-        [&self.named, &self.real].into_iter().filter_map(|path| path.parent()).collect()
+        self.places.iter().filter_map(|path| path.parent()).collect()
     }
+}
+
+/// The symbolic links on the way to a file, and the file, each by a path without any; a file that isn't there, too.
+fn places(named: &Path) -> BTreeSet<PathBuf> {
+    let mut links = BTreeSet::new();
+    let mut place = PathBuf::new();
+    let mut rest: Vec<PathBuf> = reversed(named);
+    while let Some(component) = rest.pop() {
+        match component.components().next() {
+            Some(Component::CurDir) => (),
+            Some(Component::ParentDir) => _ = place.pop(),
+            _ => place.push(component),
+        }
+        // Links may go in a circle.
+        if links.len() < MAX_LINKS
+            && let Ok(target) = place.read_link()
+        {
+            links.insert(place.clone());
+            place.pop();
+            rest.extend(reversed(&target));
+        }
+    }
+    links.insert(place);
+    links
+}
+
+fn reversed(path: &Path) -> Vec<PathBuf> {
+    path.components().rev().map(|component| component.as_os_str().into()).collect()
 }

@@ -56,6 +56,17 @@ async fn updated(client: &mut Client) -> Value {
     notice["params"]["uri"].take()
 }
 
+/// Waits until all is told that happened before: a step may be several changes, which a busy machine may tell apart.
+/// Directories are made, each of which is one, and the second one when that of the first is told.
+async fn settle(client: &mut Client, directory: &Path, step: &str) {
+    for name in [format!("{step}-1"), format!("{step}-2")] {
+        let uri = format!("file:///{name}");
+        subscribe(client, &uri).await;
+        fs::create_dir(directory.join(name)).unwrap();
+        while updated(client).await != *uri {}
+    }
+}
+
 fn watch(registry: &Registry) -> FileWatch {
     FileWatch::start(registry, |error| panic!("{error}")).unwrap()
 }
@@ -72,11 +83,14 @@ async fn subscriber_hears_of_a_file_that_is_written_replaced_removed_and_made_ag
         subscribe(&mut client, "org://a.org").await;
         fs::write(&file, "2").unwrap();
         assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+        settle(&mut client, directory.path(), "written").await;
         fs::write(directory.path().join("new"), "3").unwrap();
         fs::rename(directory.path().join("new"), &file).unwrap();
         assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+        settle(&mut client, directory.path(), "replaced").await;
         fs::remove_file(&file).unwrap();
         assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
+        settle(&mut client, directory.path(), "removed").await;
         fs::write(&file, "4").unwrap();
         assert_eq!(updated(&mut client).await, "org://a.org", "{era:?}");
     }
@@ -128,6 +142,40 @@ async fn subscriber_hears_of_a_file_behind_a_link() {
     assert_eq!(updated(&mut client).await, "org://a.org", "the link leads elsewhere");
     fs::write(&other, "4").unwrap();
     assert_eq!(updated(&mut client).await, "org://a.org", "what it leads to is watched");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn subscriber_hears_of_a_link_to_a_directory_that_is_turned_elsewhere() {
+    use std::os::unix::fs::symlink;
+    for named in ["a.org", "data/a.org"] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
+        for version in ["v1", "v2", "v3"] {
+            fs::create_dir(path(version)).unwrap();
+            fs::write(path(version).join("a.org"), version).unwrap();
+        }
+        symlink("v1", path("data")).unwrap();
+        symlink("data/a.org", path("a.org")).unwrap();
+        let registry = registry(directory.path());
+        let _watch = FileWatch::start(&registry, |_| ()).unwrap();
+        let note = Resource::new("org://note", "note", || "").source(path(named));
+        registry.register_resource(note).unwrap();
+        let mut client = Client::of(Server::new("test", "1", registry), ERAS[0]).await;
+        subscribe(&mut client, "org://note").await;
+        symlink("./v2", path("new")).unwrap();
+        fs::rename(path("new"), path("data")).unwrap();
+        assert_eq!(updated(&mut client).await, "org://note", "{named}: the link leads elsewhere");
+        settle(&mut client, directory.path(), "turned").await;
+        fs::remove_file(path("data")).unwrap();
+        assert_eq!(updated(&mut client).await, "org://note", "{named}: the link is gone");
+        settle(&mut client, directory.path(), "gone").await;
+        symlink(path("v3"), path("data")).unwrap();
+        assert_eq!(updated(&mut client).await, "org://note", "{named}: the link is back");
+        settle(&mut client, directory.path(), "back").await;
+        fs::write(path("v3/a.org"), "changed").unwrap();
+        assert_eq!(updated(&mut client).await, "org://note", "{named}: what it leads to is watched");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
