@@ -11,7 +11,7 @@ mod tests;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
@@ -297,7 +297,7 @@ impl Registry {
 
     /// Takes one registration of a resource back; says whether there was one.
     pub fn unregister_resource(&self, uri: &str) -> bool {
-        let removal = self.write().remove_resource(uri);
+        let removal = self.change(|state| state.remove_resource(uri));
         self.announce(removal == Removal::Gone);
         removal != Removal::Unknown
     }
@@ -305,14 +305,14 @@ impl Registry {
     /// Takes one registration of a template back, by its text; says whether there was one.
     #[doc(alias = "unregister_resource_template")]
     pub fn unregister_template(&self, uri_template: &str) -> bool {
-        let removal = self.write().remove_template(uri_template);
+        let removal = self.change(|state| state.remove_template(uri_template));
         self.announce(removal == Removal::Gone);
         removal != Removal::Unknown
     }
 
     /// Takes the latest [`Registry::register_server`] with this name back; says whether there was one.
     pub fn unregister_server(&self, name: &str) -> bool {
-        let removals = self.write().remove_server(name);
+        let removals = self.change(|state| state.remove_server(name));
         let Some(removals) = removals else { return false };
         self.announce(removals.contains(&Removal::Gone));
         true
@@ -330,10 +330,10 @@ impl Registry {
         bundle: Bundle,
     ) -> Result<Registered, RegisterError> {
         let (checked, name) = (check(bundle)?, name.into());
-        let mut state = self.write();
-        state.remove_server(&name);
-        let registered = state.insert(checked, Some(name));
-        drop(state);
+        let registered = self.change(|state| {
+            state.remove_server(&name);
+            state.insert(checked, Some(name))
+        });
         self.announce(true);
         Ok(registered)
     }
@@ -399,7 +399,7 @@ impl Registry {
     fn add(&self, bundle: Bundle, name: Option<String>) -> Result<Registered, RegisterError> {
         let checked = check(bundle)?;
         let all = checked.resources.len() + checked.templates.len();
-        let registered = self.write().insert(checked, name);
+        let registered = self.change(|state| state.insert(checked, name));
         self.announce(registered.known.len() < all);
         Ok(registered)
     }
@@ -419,8 +419,14 @@ impl Registry {
         self.shared.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.shared.state.write().unwrap_or_else(PoisonError::into_inner)
+    /// Changes what is registered. What goes is dropped when nothing is locked any more: handlers may have things that look
+    /// into the registry.
+    fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
+        let mut state = self.shared.state.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = change(&mut state);
+        let _gone = (state.resources.take_gone(), state.templates.take_gone());
+        drop(state);
+        changed
     }
 }
 

@@ -11,6 +11,8 @@ pub(super) struct Table<E> {
     entries: BTreeMap<u64, Counted<E>>,
     /// The place of the next one; none is used twice, so a place stays a cursor whatever comes and goes.
     next: u64,
+    /// What is not in it any more, or came to nothing, until it is taken.
+    gone: Vec<Arc<E>>,
 }
 
 #[derive(Debug)]
@@ -45,7 +47,7 @@ pub(super) enum Removal {
 
 impl<E> Default for Table<E> {
     fn default() -> Self {
-        Self { places: HashMap::new(), entries: BTreeMap::new(), next: 0 }
+        Self { places: HashMap::new(), entries: BTreeMap::new(), next: 0, gone: Vec::new() }
     }
 }
 
@@ -53,6 +55,7 @@ impl<E> Table<E> {
     pub(super) fn add(&mut self, key: String, entry: E) -> Addition {
         if let Some(place) = self.places.get(&key) {
             self.entries.entry(*place).and_modify(|counted| counted.registrations += 1);
+            self.gone.push(Arc::new(entry));
             return Addition::Known;
         }
         self.places.insert(key, self.next);
@@ -70,8 +73,14 @@ impl<E> Table<E> {
             return Removal::Counted;
         }
         let place = self.places.remove(key);
-        place.and_then(|place| self.entries.remove(&place));
+        let counted = place.and_then(|place| self.entries.remove(&place));
+        self.gone.extend(counted.map(|counted| counted.entry));
         Removal::Gone
+    }
+
+    /// Takes what is not in it any more.
+    pub(super) fn take_gone(&mut self) -> Vec<Arc<E>> {
+        std::mem::take(&mut self.gone)
     }
 
     pub(super) fn entry(&self, key: &str) -> Option<Arc<E>> {

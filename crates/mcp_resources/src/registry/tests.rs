@@ -139,6 +139,50 @@ async fn server_is_replaced_by_what_it_has_now_and_told_of_once() {
     assert!(registry.unregister_server("s") && !registry.unregister_server("s"));
 }
 
+/// Looks into a registry when it is dropped, and tells that it did.
+struct Looks(Registry, std::sync::mpsc::Sender<()>);
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        self.0.contains("x:a");
+        self.1.send(()).unwrap();
+    }
+}
+
+#[test]
+fn handlers_may_look_into_the_registry_when_they_are_dropped() {
+    type Change = Box<dyn FnOnce(&Registry) + Send>;
+    let registry = Registry::new();
+    let (sender, dropped) = std::sync::mpsc::channel();
+    let bundle = |registry: &Registry| {
+        let looks = [(); 2].map(|()| Looks(registry.clone(), sender.clone()));
+        let [resource, template] = looks.map(|looks| move || if looks.0.contains("x:b") { "b" } else { "a" });
+        Bundle::new().resource(Resource::new("x:a", "a", resource)).template(ResourceTemplate::new(
+            "t:{a}",
+            "a",
+            move |_: Parameters| template(),
+        ))
+    };
+    let (known, other) = (bundle(&registry), bundle(&registry));
+    let changes: [(usize, Change); 5] = [
+        // What is known counts, and its handlers are for nothing.
+        (2, Box::new(|registry| _ = registry.register_server("s", known))),
+        (0, Box::new(|registry| _ = registry.unregister_server("s"))),
+        (2, Box::new(|registry| _ = registry.replace_server("s", other))),
+        (1, Box::new(|registry| _ = registry.unregister_resource("x:a"))),
+        (1, Box::new(|registry| _ = registry.unregister_template("t:{a}"))),
+    ];
+    registry.register_server("s", bundle(&registry)).unwrap();
+    for (step, (drops, change)) in changes.into_iter().enumerate() {
+        let registry = registry.clone();
+        let changing = std::thread::spawn(move || change(&registry));
+        for _ in 0..drops {
+            dropped.recv_timeout(Duration::from_secs(20)).unwrap_or_else(|_| panic!("step {step} locks"));
+        }
+        changing.join().unwrap();
+    }
+}
+
 #[tokio::test]
 async fn uri_beyond_ascii_is_listed_encoded_and_read_either_way() {
     let registry = Registry::new();
