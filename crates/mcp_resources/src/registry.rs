@@ -319,7 +319,8 @@ impl Registry {
     }
 
     /// Takes the latest [`Registry::register_server`] with this name back, if there is one, and registers this in its
-    /// place, at once: no client sees anything between.
+    /// place, at once: no client sees anything between. What was there before, in the same order, stays where it is in the
+    /// list up to the first that is new, so that a client that turns pages meanwhile goes on where it was, or there.
     ///
     /// # Errors
     ///
@@ -332,6 +333,9 @@ impl Registry {
         let (checked, name) = (check(bundle)?, name.into());
         let registered = self.change(|state| {
             state.remove_server(&name);
+            state.resources.keep_places(checked.resources.iter().map(|(key, _)| key.as_str()));
+            let texts = checked.templates.iter().map(|template| template.description.uri_template.as_str());
+            state.templates.keep_places(texts);
             state.insert(checked, Some(name))
         });
         self.announce(true);

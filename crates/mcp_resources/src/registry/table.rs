@@ -9,10 +9,12 @@ use std::sync::Arc;
 pub(super) struct Table<E> {
     places: HashMap<String, u64>,
     entries: BTreeMap<u64, Counted<E>>,
-    /// The place of the next one; none is used twice, so a place stays a cursor whatever comes and goes.
+    /// The place of the next one; none is used for another key, so a place stays a cursor whatever comes and goes.
     next: u64,
     /// What is not in it any more, or came to nothing, until it is taken.
     gone: Vec<Arc<E>>,
+    /// The places of what went, for what comes back before that.
+    left: HashMap<String, u64>,
 }
 
 #[derive(Debug)]
@@ -47,7 +49,8 @@ pub(super) enum Removal {
 
 impl<E> Default for Table<E> {
     fn default() -> Self {
-        Self { places: HashMap::new(), entries: BTreeMap::new(), next: 0, gone: Vec::new() }
+        let (places, entries, left) = (HashMap::new(), BTreeMap::new(), HashMap::new());
+        Self { places, entries, next: 0, gone: Vec::new(), left }
     }
 }
 
@@ -58,9 +61,10 @@ impl<E> Table<E> {
             self.gone.push(Arc::new(entry));
             return Addition::Known;
         }
-        self.places.insert(key, self.next);
-        self.entries.insert(self.next, Counted { entry: Arc::new(entry), registrations: 1 });
-        self.next += 1;
+        let place = self.left.remove(&key).unwrap_or(self.next);
+        self.next = self.next.max(place + 1);
+        self.places.insert(key, place);
+        self.entries.insert(place, Counted { entry: Arc::new(entry), registrations: 1 });
         Addition::New
     }
 
@@ -72,14 +76,30 @@ impl<E> Table<E> {
         if counted.registrations > 0 {
             return Removal::Counted;
         }
-        let place = self.places.remove(key);
-        let counted = place.and_then(|place| self.entries.remove(&place));
-        self.gone.extend(counted.map(|counted| counted.entry));
+        if let Some((key, place)) = self.places.remove_entry(key) {
+            self.gone.extend(self.entries.remove(&place).map(|counted| counted.entry));
+            self.left.insert(key, place);
+        }
         Removal::Gone
     }
 
-    /// Takes what is not in it any more.
+    /// Leaves the places to what comes back in their order, up to the first that is new: what comes after that has to be
+    /// behind it.
+    pub(super) fn keep_places<'k>(&mut self, keys: impl Iterator<Item = &'k str>) {
+        let mut left = std::mem::take(&mut self.left);
+        let mut last = None;
+        for key in keys.filter(|key| !self.places.contains_key(*key)) {
+            let Some((key, place)) = left.remove_entry(key).filter(|(_, place)| Some(*place) > last) else {
+                break;
+            };
+            self.left.insert(key, place);
+            last = Some(place);
+        }
+    }
+
+    /// Takes what is not in it any more. Of what comes back later nothing is known.
     pub(super) fn take_gone(&mut self) -> Vec<Arc<E>> {
+        self.left = HashMap::new();
         std::mem::take(&mut self.gone)
     }
 

@@ -133,10 +133,47 @@ async fn server_is_replaced_by_what_it_has_now_and_told_of_once() {
     assert!(!registry.contains("x:gone"));
     assert_eq!(text(&registry, "x:stays").await.as_deref(), Some("after"));
     let uris: Vec<_> = registry.resources(None, 9).entries.iter().map(|one| one.uri.clone()).collect();
-    assert_eq!(uris, ["x:new", "x:stays"]);
+    assert_eq!(uris, ["x:new", "x:stays"], "in the order of what has it now");
     registry.replace_server("s", bundle(&[("x:a", ""), ("x:a", "")])).unwrap_err();
     assert_eq!(listed(&registry).0, 2, "all stays where something is wrong");
     assert!(registry.unregister_server("s") && !registry.unregister_server("s"));
+}
+
+#[test]
+fn pages_go_on_after_a_server_was_replaced_or_where_it_has_something_new() {
+    let registry = Registry::new();
+    let bundle = |names: &str| {
+        let (resources, templates) = (names.split(' '), names.split(' '));
+        Bundle::new()
+            .resources(resources.map(|name| resource(&format!("x:{name}"), "")))
+            .templates(templates.map(|name| template(&format!("t:{name}/{{a}}"), "")))
+    };
+    let listed = |after: (Option<u64>, Option<u64>)| {
+        let (resources, templates) = (registry.resources(after.0, 9), registry.templates(after.1, 9));
+        let uris: Vec<_> = resources.entries.iter().map(|one| one.uri[2..].to_owned()).collect();
+        let texts = templates.entries.iter().map(|one| one.description.uri_template.as_str());
+        let texts: Vec<_> = texts.map(|text| text[2..].trim_end_matches("/{a}").to_owned()).collect();
+        assert_eq!(uris, texts);
+        uris.join(" ")
+    };
+    registry.register_resource(resource("x:other", "")).unwrap();
+    registry.register_template(template("t:other/{a}", "")).unwrap();
+    for (now, rest) in [
+        ("0 1 2 3 4 5", "4 5"),
+        ("2 3 4 5 6 7", "4 5 6 7"),
+        ("0 2 3 4 5", "4 5"),
+        ("0 1 2 4 5 3", "4 5 3"),
+        ("0 1 2 new 3 4 5", "new 3 4 5"),
+        ("0 1 2 3 other new 5", "new 5"),
+        ("5 4 3 2 1 0", "5 4 3 2 1 0"),
+    ] {
+        registry.replace_server("s", bundle("0 1 2 3 4 5")).unwrap();
+        let read = (registry.resources(None, 5).last, registry.templates(None, 5).last);
+        registry.replace_server("s", bundle(now)).unwrap();
+        assert_eq!(listed(read), rest, "{now}");
+        assert!(listed((None, None)).ends_with(&now.replace("other ", "")), "{now}");
+        assert!(registry.unregister_server("s"));
+    }
 }
 
 /// Looks into a registry when it is dropped, and tells that it did.
