@@ -71,7 +71,7 @@ pub struct Registry {
 pub struct Limits {
     /// How long one may run; by default 30 seconds.
     pub time: Duration,
-    /// How many bytes one may give, all contents together; by default 10 MiB.
+    /// How many bytes one may give, all contents together, or all values that it offers; by default 10 MiB.
     pub bytes: usize,
 }
 

@@ -283,7 +283,7 @@ impl ResourceTemplate {
     }
 
     /// Sets what offers values of a variable while a person types (`completion/complete`), instead of what did. It may
-    /// block. A client gets the first hundred.
+    /// block. A client gets the first hundred, and no more bytes than [`Limits::bytes`](crate::Limits::bytes).
     #[must_use]
     pub fn complete(
         mut self,

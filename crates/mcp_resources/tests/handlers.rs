@@ -11,7 +11,7 @@ use mcp_resources::rmcp::model::{
     ServerConfig,
 };
 use mcp_resources::rmcp::service::{RequestContext, RoleServer};
-use mcp_resources::{Limits, Metrics, ReadError, Registry, Resource, Server};
+use mcp_resources::{Limits, Metrics, Parameters, ReadError, Registry, Resource, ResourceTemplate, Server};
 use serde_json::json;
 use support::{Client, ERAS, Era};
 
@@ -67,6 +67,27 @@ async fn outlives(registry: &Registry, hostile: [Resource; 2], errors: [(&str, &
         }
         let result = client.result("resources/read", json!({ "uri": "h:works" })).await;
         assert_eq!(result["contents"][0]["text"], "works", "{era:?}");
+    }
+}
+
+#[tokio::test]
+async fn values_are_offered_as_far_as_they_have_no_more_bytes_than_may_be_given() {
+    let registry = Registry::with_limits(Limits::default().bytes(100));
+    for (name, length) in [("x", 40), ("y", 50), ("z", 101)] {
+        let template = ResourceTemplate::new(format!("{name}:{{a}}"), name, |_: Parameters| "");
+        let complete = move |_| vec!["v".repeat(length); 3];
+        registry.register_template(template.complete("a", complete)).unwrap();
+    }
+    for era in ERAS {
+        let mut client = Client::of(Server::new("test", "1", registry.clone()), era).await;
+        for (name, offered) in [("x", vec!["v".repeat(40); 2]), ("y", vec!["v".repeat(50); 2]), ("z", vec![])]
+        {
+            let reference = json!({ "type": "ref/resource", "uri": format!("{name}:{{a}}") });
+            let params = json!({ "ref": reference, "argument": { "name": "a", "value": "" } });
+            let completed = client.result("completion/complete", params).await;
+            let expected = json!({ "values": offered, "total": 3, "hasMore": true });
+            assert_eq!(completed["completion"], expected, "{era:?} {name}");
+        }
     }
 }
 

@@ -36,6 +36,16 @@ impl Registry {
         }
     }
 
+    /// How many of these values, from the first on, have no more bytes than may be given.
+    pub(crate) fn fitting(&self, values: &[String]) -> usize {
+        let mut bytes: usize = 0;
+        let fits = |value: &&String| {
+            bytes = bytes.saturating_add(value.len());
+            bytes <= self.shared.limits.bytes
+        };
+        values.iter().take_while(fits).count()
+    }
+
     /// The resources after a place, in the order in which they were registered.
     pub(crate) fn resources(&self, after: Option<u64>, limit: usize) -> Page<Resource> {
         self.state().resources.page(after, limit)
