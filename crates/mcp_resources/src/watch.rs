@@ -1,6 +1,7 @@
 //! Files that change, told to those who subscribed to what is read from them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -55,18 +56,18 @@ pub struct FileWatch {
 pub enum WatchError {
     /// The system offers no watching, or no more of it.
     #[error("files can't be watched, so nobody is told when they change: {0}")]
-    Start(#[source] notify::Error),
+    Start(#[source] Box<dyn Error + Send + Sync>),
     /// A directory can't be watched; it is tried again until it can.
     #[error("{path} can't be watched, so for now nobody is told when something in it changes: {source}")]
     Directory {
         /// The directory of a file that somebody subscribed to.
         path: PathBuf,
         /// Why not.
-        source: notify::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
     /// The system lost changes; everyone was told that everything changed.
     #[error("some changes of files were not seen: {0}")]
-    Lost(#[source] notify::Error),
+    Lost(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// What the thread that watches is told.
@@ -147,7 +148,7 @@ impl FileWatch {
             report: Box::new(report),
             messages,
             is_stalled: Arc::clone(&is_stalled),
-            system: system.map_err(WatchError::Start)?,
+            system: system.map_err(|error| WatchError::Start(error.into()))?,
             uris: HashMap::new(),
             files: HashMap::new(),
             directories: HashMap::new(),
@@ -274,7 +275,8 @@ impl Watcher {
                 Ok(()) => directory.is_watched = true,
                 Err(source) => {
                     self.wake_after(RETRY);
-                    (self.report)(WatchError::Directory { path: path.to_owned(), source });
+                    let (path, source) = (path.to_owned(), source.into());
+                    (self.report)(WatchError::Directory { path, source });
                 }
             }
         }
@@ -298,7 +300,7 @@ impl Watcher {
         let mut changed = std::mem::take(&mut self.changed);
         if let Some(error) = changed.lost.take() {
             changed.is_everything = true;
-            (self.report)(WatchError::Lost(error));
+            (self.report)(WatchError::Lost(error.into()));
         }
         self.watch_again(&mut changed);
         if self.directories.values().any(|directory| !directory.is_watched) {

@@ -9,6 +9,7 @@ use std::sync::mpsc;
 
 use mcp_resources::{
     FileWatch, Interest, Parameters, ReadError, Registry, Resource, ResourceTemplate, Root, Server,
+    WatchError,
 };
 use serde_json::{Value, json};
 use support::{Client, Era};
@@ -65,6 +66,15 @@ async fn settle(client: &mut Client, directory: &Path, step: &str) {
         fs::create_dir(directory.join(name)).unwrap();
         while updated(client).await != *uri {}
     }
+}
+
+#[test]
+fn errors_hold_any_cause_and_say_it() {
+    let message = WatchError::Start("there are no more watches".into()).to_string();
+    assert_eq!(
+        message,
+        "files can't be watched, so nobody is told when they change: there are no more watches"
+    );
 }
 
 fn watch(registry: &Registry) -> FileWatch {
