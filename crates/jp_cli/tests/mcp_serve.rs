@@ -949,6 +949,24 @@ fn what_is_not_listed_is_told_to_the_person() {
     assert!(told.contains("not all that is attached is in the list"), "{told}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn list_is_offered_as_it_is_where_there_is_no_thread_to_follow_it() {
+    let sandbox = workspace();
+    let mut command = sandbox.command(&["mcp", "serve", "--stdio"]);
+    // No thread has so much room for its stack.
+    command.env("RUST_MIN_STACK", (1_u64 << 50).to_string()).stderr(Stdio::piped());
+    let mut client = Client::with(command, Era::Legacy);
+    assert_eq!(client.names(), ["README.md", "README.md (turn 1)"]);
+    let Link::Stdio { process, input } = &mut client.link else { unreachable!() };
+    drop(input.take());
+    let mut told = String::new();
+    process.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(process.wait().unwrap().success(), "{told}");
+    assert!(told.contains("files can't be watched, so nobody is told when they change"), "{told}");
+    assert!(told.contains("the list stays as it is now: no thread could be started"), "{told}");
+}
+
 #[test]
 fn completion_says_that_there_is_more_than_it_has() {
     let sandbox = workspace();

@@ -66,7 +66,7 @@ struct Reports {
 }
 
 impl Following {
-    /// Lists what there is now, and goes on with that on a thread.
+    /// Lists what there is now, and goes on with that on a thread; where there is none, that is told.
     pub(crate) fn start(
         registry: Registry,
         conversations: Arc<Conversations>,
@@ -74,13 +74,16 @@ impl Following {
         report: Report,
     ) -> Self {
         let alive = Arc::new(());
-        let reports = Reports { report, told: HashMap::new() };
+        let reports = Reports { report: Arc::clone(&report), told: HashMap::new() };
         let (choice, conversation, attached, entries) = (None, None, None, Vec::new());
         let mut list =
             List { registry, conversations, lister, choice, conversation, attached, entries, reports };
         list.look();
         let weak = Arc::downgrade(&alive);
-        thread::spawn(move || repeat(&weak, INTERVAL, &mut list, List::look, List::tell_defect));
+        let follow = move || repeat(&weak, INTERVAL, &mut list, List::look, List::tell_defect);
+        if let Err(error) = thread::Builder::new().spawn(follow) {
+            report(Warning::NotFollowed(error));
+        }
         Self { _alive: alive }
     }
 }

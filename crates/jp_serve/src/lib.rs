@@ -137,6 +137,9 @@ pub enum Warning {
         /// Its path from the root.
         path: String,
     },
+    /// The list stays as it is, whatever happens to the conversation and what is attached to it.
+    #[error("the list stays as it is now: no thread could be started that follows the conversation: {0}")]
+    NotFollowed(#[source] io::Error),
     /// Looking for what is new did not come to an end.
     #[error("for now nothing new is in the list: looking for it met a defect of jp; it is tried again")]
     Defect,

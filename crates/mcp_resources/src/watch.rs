@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode};
@@ -54,7 +55,7 @@ pub struct FileWatch {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WatchError {
-    /// The system offers no watching, or no more of it.
+    /// The system offers no watching, or no more of it, or no thread.
     #[error("files can't be watched, so nobody is told when they change: {0}")]
     Start(#[source] Box<dyn Error + Send + Sync>),
     /// A directory can't be watched; it is tried again until it can.
@@ -139,6 +140,10 @@ impl FileWatch {
         registry: &Registry,
         report: impl Fn(WatchError) + Send + 'static,
     ) -> Result<Self, WatchError> {
+        // Before notify has a thread of its own: where there is none, it panics.
+        let (started, starting) = mpsc::channel();
+        let thread = thread::Builder::new().spawn(move || starting.iter().take(1).for_each(Watcher::run));
+        thread.map_err(|error| WatchError::Start(error.into()))?;
         let (sender, messages) = mpsc::channel();
         let events = sender.clone();
         let system = notify::recommended_watcher(move |event| send(&events, Message::Changed(event)));
@@ -155,7 +160,8 @@ impl FileWatch {
             changed: Changed::default(),
             wake: None,
         };
-        std::thread::spawn(move || watcher.run());
+        // An error says that the thread is at its end.
+        let _ = started.send(watcher);
         let (interests, settling) = (sender.clone(), sender.clone());
         let observe = move |_: &Registry, interest: Interest<'_>| match interest {
             Interest::Begins(uri) => send(&interests, Message::Begins(uri.to_owned())),

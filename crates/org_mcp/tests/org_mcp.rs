@@ -514,6 +514,25 @@ async fn usage_is_told_where_nothing_can_be_served() {
     assert_eq!(run(directory.path(), &["--version"]).await, (Some(0), String::new()));
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn files_are_served_without_being_watched_where_there_is_no_thread_for_it() {
+    let directory = files();
+    let mut command = command(directory.path(), &["org/tasks.org"]);
+    // No thread has so much room for its stack.
+    command.env("RUST_MIN_STACK", (1_u64 << 50).to_string());
+    let mut child = command.spawn().unwrap();
+    let mut client = Client::connect(child.stdout.take().unwrap(), child.stdin.take().unwrap(), LATEST).await;
+    assert_eq!(uris(&mut client).await, ["org://tasks.org"]);
+    client.close().await;
+    let output = tokio::time::timeout(PATIENCE, child.wait_with_output()).await.unwrap().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.starts_with("warning: files can't be watched, so nobody is told when they change: "),
+        "{said}"
+    );
+}
+
 #[tokio::test]
 async fn program_ends_with_its_client_and_says_nothing() {
     let directory = files();

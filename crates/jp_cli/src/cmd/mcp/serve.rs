@@ -39,10 +39,12 @@ pub(super) fn run(context: &Context<'_>, config: &Resolved, wanted: &McpServe) -
     while let Ok(warning) = reports.try_recv() {
         tell(context, &warning);
     }
+    // It has a runtime of its own, and where there is no thread for that, it drops it.
+    let interrupt = context.interrupt();
     let runtime = runtime(wanted)?;
     let served = runtime.block_on(async {
         tokio::select! {
-            () = context.interrupt().wait() => Ok(()),
+            () = interrupt.wait() => Ok(()),
             served = serve(context, wanted, offer.server()) => served,
             () = warn(context, reports) => unreachable!("it goes on for as long as the offer lives"),
         }
