@@ -16,8 +16,8 @@ use cap_std::{
     fs::{Dir, OpenOptions},
 };
 use jp_attachment::{
-    Declared, IgnoreRule, LeftOut, Place, Secrets, Source, Walked, classify, find_secret, has_secret_name,
-    is_never_entered, is_private_key,
+    Declared, IgnoreRule, IgnoreRules, LeftOut, Place, Secrets, Source, Walked, classify, find_secret,
+    has_secret_name, is_never_entered, is_private_key,
 };
 use jp_resource::uri::{PathStyle, canonical_file_uri, file_path, file_uri, percent_decode};
 use mcp_resources::{Content, Parameters, Partial, PathParam, ReadError, ResourceTemplate, Root};
@@ -252,9 +252,14 @@ impl Files {
             Ok(real) => {
                 real.strip_prefix(&self.place.root).is_ok_and(|real| !has_closed(real)).then_some(real)
             }
-            Err(LeftOut::Missing) => self.root.source(path),
+            Err(LeftOut::Missing) => self.root.source(path).filter(|path| self.would_be_given(path)),
             Err(_) => None,
         }
+    }
+
+    /// Returns whether a walk would give a file that is not there.
+    fn would_be_given(&self, path: &Path) -> bool {
+        !has_secret_name(path) && IgnoreRules::of_file(path, &self.place).is_none()
     }
 
     /// Returns what a path may go on with, one name further; directories end in a slash. A `%` is `%25`: `{+path}` keeps

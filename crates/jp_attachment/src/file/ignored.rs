@@ -41,6 +41,13 @@ impl<'a> IgnoreRules<'a> {
         (rules, ignoring)
     }
 
+    /// Returns the rule that ignores the file at `path`, or a directory of the workspace that it is in. The file may not be
+    /// there.
+    pub fn of_file(path: &Path, place: &Place) -> Option<IgnoreRule> {
+        let (rules, ignoring) = IgnoreRules::of_linked(path.parent()?, &place.root, place);
+        ignoring.or_else(|| rules.ignoring(path, false))
+    }
+
     /// Does what [`Self::above`] does, and asks no rule about the directories that `known` is in.
     fn beyond(known: &Path, directory: &Path, place: &'a Place) -> (Self, Option<IgnoreRule>) {
         let mut rules = Self { place, levels: Vec::new() };

@@ -227,6 +227,31 @@ fn uri_that_the_server_gives_a_meaning_is_its_own_however_it_is_written() {
 }
 
 #[test]
+fn file_that_is_not_there_yet_has_no_source_if_a_rule_would_leave_it_out() {
+    let tree = Tree::new(&[
+        ("a/x", ""),
+        ("a/.ignore", "*.tmp\n!kept.log\n"),
+        ("a/b/x", ""),
+        (".gitignore", "*.log\n/a/c\nonly-a-directory/\n"),
+    ]);
+    let files = tree.files();
+    for given in ["new", "a/new", "a/kept.log", "a/b/kept.log", "new.tmp", "only-a-directory", "c"] {
+        assert_eq!(files.source(&path(given)), Some(tree.root.join(given)), "{given}");
+    }
+    for left_out in ["new.log", "a/new.log", "a/b/new.log", "a/new.tmp", "a/b/new.tmp", "a/c"] {
+        assert_eq!(files.source(&path(left_out)), None, "{left_out}");
+    }
+    fs::write(tree.root.parent().unwrap().join(".gitignore"), "project\n*.old\n").unwrap();
+    fs::create_dir(tree.root.parent().unwrap().join(".git")).unwrap();
+    assert_eq!(files.source(&path("a/new.old")), None, "a rule above the root");
+    assert_eq!(
+        files.source(&path("a/new")),
+        Some(tree.root.join("a/new")),
+        "the root is offered all the same"
+    );
+}
+
+#[test]
 fn file_that_is_not_there_yet_has_a_source_if_it_could_be_given() {
     let tree = Tree::new(&[("a/x", "x"), ("built/x", "x"), (".gitignore", "built/\n")]);
     let files = tree.files();
