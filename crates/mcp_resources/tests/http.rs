@@ -510,7 +510,6 @@ async fn server_that_is_dropped_closes_its_connections() {
     serving.abort();
     let mut rest = Vec::new();
     tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("closed").unwrap();
-    assert!(TcpStream::connect(address).await.is_err());
 }
 
 #[tokio::test]
