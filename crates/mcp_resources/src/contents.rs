@@ -35,6 +35,9 @@ pub enum Body {
 /// let contents = Contents::from(vec![Content::text("a").uri("notes://a"), Content::text("bc").uri("notes://b")]);
 /// assert_eq!(contents.size(), 3);
 /// assert_eq!(contents.iter().next(), Some(&Content::text("a").uri("notes://a")));
+/// let lines: Contents = ["a", "b"].map(Content::text).into_iter().collect();
+/// assert_eq!(lines.size(), 2);
+/// assert_eq!(Contents::from(Content::text("a")).size(), 1);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents(pub(crate) Vec<Content>);
@@ -152,6 +155,18 @@ impl From<Vec<Content>> for Contents {
     }
 }
 
+impl From<Content> for Contents {
+    fn from(content: Content) -> Self {
+        Self(vec![content])
+    }
+}
+
+impl FromIterator<Content> for Contents {
+    fn from_iter<C: IntoIterator<Item = Content>>(contents: C) -> Self {
+        Self(contents.into_iter().collect())
+    }
+}
+
 impl IntoIterator for Contents {
     type Item = Content;
     type IntoIter = std::vec::IntoIter<Content>;
@@ -232,7 +247,7 @@ impl IntoContents for Vec<Content> {
 
 impl IntoContents for Content {
     fn into_contents(self) -> Result<Contents, ReadError> {
-        Ok(Contents(vec![self]))
+        Ok(self.into())
     }
 }
 

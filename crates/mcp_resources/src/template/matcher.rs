@@ -181,6 +181,7 @@ pub struct Match {
 
 /// One variable of a [`Match`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Variable {
     /// Its name in the template.
     pub name: Arc<str>,
