@@ -40,7 +40,8 @@
 //! # What it sees to
 //!
 //! - A handler that panics, fails, blocks, or gives 100 MB costs its own request an error, and no other anything: see
-//!   [`Limits`]. What a client is told is in [`ReadError`]; a panic's message is not.
+//!   [`Limits`]. An async one, though, runs where the server does and must not block. What a client is told is in
+//!   [`ReadError`]; a panic's message is not.
 //! - A URI is decoded once. A resource's own URI comes before all templates, so a template never gets it.
 //! - Over HTTP only this machine is served unless you name hosts and a token; `Host` and `Origin` are checked.
 //! - A client that reads slowly is told that everything changed instead of each change.
@@ -63,6 +64,9 @@
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! With `server`, types of rmcp are in what this crate offers: a new major version of rmcp is one of this crate, and
+//! `mcp_resources::rmcp` is always the one that fits.
 //!
 //! The example `notes` is a whole server in some two hundred lines; the example `uri_template` shows templates from a
 //! shell.

@@ -134,7 +134,8 @@ impl Server {
 impl<H: ServerHandler> Server<H> {
     /// Sets what answers all that is not about resources, as tools and prompts: a handler of rmcp, made with its
     /// macros or by hand. Its capabilities are joined with those of the registry; its methods for resources are not
-    /// called. All clients share it.
+    /// called, nor `initialize`, `negotiate_initialize`, `discover` and `ping`, which are the server's: `get_info` and
+    /// `supported_protocol_versions` are what it may say there. All clients share it.
     #[must_use]
     pub fn with_handler<N: ServerHandler>(self, handler: N) -> Server<N> {
         let Self {
