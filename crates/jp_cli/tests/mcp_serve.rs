@@ -1167,7 +1167,7 @@ fn what_can_not_be_served_says_why() {
     let mut command = sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]);
     command.env("JP_MCP_TOKEN", "");
     support::run(command)
-        .failed(2, &["the token in JP_MCP_TOKEN is empty", "hint: give the variable a value, or unset it"]);
+        .failed(2, &["the token in JP_MCP_TOKEN can't be sent: it is empty", "signs alone, or unset it"]);
     let mut command = sandbox.command(&["mcp", "serve"]);
     command.current_dir(&sandbox.home);
     support::run(command).failed(1, &["no workspace at or above", "hint: `jp init`"]);

@@ -115,7 +115,7 @@ async fn serve_http(
     server: Server,
     address: SocketAddr,
 ) -> Result<(), Failure> {
-    let token = token()?;
+    let token = std::env::var_os(TOKEN);
     let has_token = token.is_some();
     if let Some(host) = wanted.allow_host.iter().find(|host| !has_token && !is_own_name(host)) {
         return Err(unguarded(host));
@@ -157,23 +157,6 @@ fn unguarded(host: &str) -> Failure {
     .with_hint(format!("set {TOKEN} to what clients have to send as bearer token."))
 }
 
-/// Reads the token. One that is empty or can't be sent is an error, as no token lets everyone of this machine in.
-fn token() -> Result<Option<String>, Failure> {
-    let Some(token) = std::env::var_os(TOKEN) else { return Ok(None) };
-    if token.is_empty() {
-        return Err(Failure::usage(format!("the token in {TOKEN} is empty"))
-            .with_hint("give the variable a value, or unset it to let every user of this machine read."));
-    }
-    let is_sendable = |token: &String| token.bytes().all(|byte| byte.is_ascii_graphic());
-    match token.into_string().ok().filter(is_sendable) {
-        Some(token) => Ok(Some(token)),
-        None => {
-            Err(Failure::usage(format!("the token in {TOKEN} can't be sent: it has spaces, or is not ASCII"))
-                .with_hint("set the variable to letters, digits and signs alone."))
-        }
-    }
-}
-
 /// Tells what keeps clients from seeing things, or from hearing of changes; never ends.
 async fn warn(context: &Context<'_>, mut reports: UnboundedReceiver<Warning>) {
     while let Some(warning) = reports.recv().await {
@@ -192,6 +175,13 @@ fn failure(error: ServeError) -> Failure {
             Failure::new(format!("failed to listen to {address}: {source}"))
                 .with_hint("name another port, or 0 for any that is free.")
         }
+        // No token lets everyone of this machine in, so one that is nothing is not taken for none.
+        ServeError::UnsendableToken => Failure::usage(format!(
+            "the token in {TOKEN} can't be sent: it is empty, has spaces, or is not ASCII"
+        ))
+        .with_hint(
+            "set the variable to letters, digits and signs alone, or unset it to let every user of this machine read.",
+        ),
         ServeError::Exposed { address } => Failure::usage(format!(
             "{address} can be reached from other machines, and not everyone is to read this"
         ))
