@@ -4,23 +4,17 @@
 //! from the root on, through no link.
 
 use std::{
-    fs::File,
-    io::{self, Read as _},
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
-use cap_std::{
-    ambient_authority,
-    fs::{Dir, OpenOptions},
-};
 use jp_attachment::{
     Declared, IgnoreRule, IgnoreRules, LeftOut, Place, Secrets, Source, Walked, classify, find_secret,
     has_secret_name, is_never_entered, is_private_key,
 };
 use jp_resource::uri::{PathStyle, canonical_file_uri, file_path, file_uri, percent_decode};
-use mcp_resources::{Content, Parameters, Partial, PathParam, ReadError, ResourceTemplate, Root};
+use mcp_resources::{Content, Parameters, Partial, PathError, PathParam, ReadError, ResourceTemplate, Root};
 
 use crate::{OpenError, blobs::content_of};
 
@@ -37,11 +31,9 @@ const OFFERS: &str = "completion of the template offers what there is";
 #[derive(Debug)]
 pub(crate) struct Files {
     root: Root,
-    directory: Dir,
     place: Place,
     /// Ends in a slash.
     root_uri: String,
-    max_bytes: u64,
     secrets: Secrets,
     /// What a walk from the root gives.
     whole: Walked,
@@ -85,8 +77,7 @@ impl Files {
     pub(crate) fn open(place: Place, max_bytes: u64, secrets: Secrets) -> Result<Self, OpenError> {
         let path = place.root.clone();
         let failed = |source| OpenError::Root { path: path.clone(), source };
-        let root = Root::open(&path).map_err(failed)?;
-        let directory = Dir::open_ambient_dir(&path, ambient_authority()).map_err(failed)?;
+        let root = Root::open(&path).map_err(failed)?.with_limit(max_bytes);
         let uri = path.to_str().and_then(|path| file_uri(path, PathStyle::native()).ok());
         let uri = uri.ok_or(OpenError::Uri { path })?;
         let root_uri = format!("{}/", uri.trim_end_matches('/'));
@@ -100,7 +91,7 @@ impl Files {
             },
             &[],
         );
-        Ok(Self { root, directory, place, root_uri, max_bytes, secrets, whole })
+        Ok(Self { root, place, root_uri, secrets, whole })
     }
 
     /// Returns the URI of the root, which ends in a slash.
@@ -187,8 +178,8 @@ impl Files {
             return Err(Self::left_out(path, LeftOut::LeadsOut));
         };
         Self::check_open(path, relative)?;
-        let file = self.opened(relative).map_err(|error| unreadable(path, &error))?;
-        let bytes = self.bytes(path, file)?;
+        // Through no link at all: what was checked is what is read.
+        let bytes = self.root.read_unlinked(relative).map_err(|error| unreadable(path, error))?;
         if outright == IsOutright::No && is_private_key(&bytes) {
             return Err(secret(path, "it is a private key"));
         }
@@ -201,38 +192,6 @@ impl Files {
             return Err(refused(path, &why));
         }
         Ok(content_of(content).mime_type(mime_type))
-    }
-
-    /// Opens a file through no link at all: what was checked is what is read.
-    fn opened(&self, relative: &Path) -> io::Result<File> {
-        let mut directory = self.directory.try_clone()?;
-        for name in relative.parent().into_iter().flatten() {
-            directory = directory.open_dir_nofollow(name)?;
-        }
-        let mut options = OpenOptions::new();
-        // Opening a pipe would wait for its writer.
-        options.read(true).nonblock(true).follow(FollowSymlinks::No);
-        let name = relative.file_name().ok_or(io::ErrorKind::NotFound)?;
-        Ok(directory.open_with(name, &options)?.into_std())
-    }
-
-    fn bytes(&self, path: &PathParam, file: File) -> Result<Vec<u8>, ReadError> {
-        let is_file = file.metadata().is_ok_and(|found| found.is_file());
-        if !is_file {
-            return Err(Self::left_out(path, LeftOut::NotAFile));
-        }
-        let (mut bytes, limit) = (Vec::new(), self.max_bytes);
-        let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|error| unreadable(path, &error))?;
-        match bytes.len() as u64 > limit {
-            true => Err(refusal(
-                format!(
-                    "{path} has more than the {limit} bytes that conversation.attachment.max_bytes allows"
-                ),
-                "read a smaller file",
-            )),
-            false => Ok(bytes),
-        }
     }
 
     fn check_open(path: &PathParam, relative: &Path) -> Result<(), ReadError> {
@@ -330,13 +289,22 @@ pub(crate) fn refusal(what: impl std::fmt::Display, instead: &str) -> ReadError 
     ReadError::bad_parameters(format!("{what}; {instead}"))
 }
 
-fn unreadable(path: &PathParam, error: &io::Error) -> ReadError {
-    match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            refusal(format!("the workspace has no file {path}"), OFFERS)
+fn unreadable(path: &PathParam, error: PathError) -> ReadError {
+    match error {
+        PathError::NotAFile => Files::left_out(path, LeftOut::NotAFile),
+        PathError::TooLarge { limit } => refusal(
+            format!("{path} has more than the {limit} bytes that conversation.attachment.max_bytes allows"),
+            "read a smaller file",
+        ),
+        PathError::Io(error) if !is_missing(&error) => {
+            refusal(format!("{path} can't be read: {}", error.kind()), "read another file")
         }
-        kind => refusal(format!("{path} can't be read: {kind}"), "read another file"),
+        _ => Files::left_out(path, LeftOut::Missing),
     }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]

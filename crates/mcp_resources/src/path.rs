@@ -192,6 +192,17 @@ impl Root {
         String::from_utf8(self.read(path)?).map_err(invalid)
     }
 
+    /// Reads a whole file by a path through no symbolic link at all, as [`read_unlinked`] does from the root of the file
+    /// system on.
+    ///
+    /// # Errors
+    ///
+    /// As [`Root::read`]; a link on the way is [`PathError::Io`], and a path that names nothing [`PathError::Dots`].
+    pub fn read_unlinked(&self, path: impl AsRef<Path>) -> Result<Vec<u8>, PathError> {
+        let directory = self.directory.try_clone().map_err(PathError::Io)?;
+        read_up_to(self.limit, open_unlinked(directory, path.as_ref())?)
+    }
+
     /// Gives the absolute path of a file that exists, without symbolic links, for comparing it with others. For its
     /// content use the methods above: a link that changes between this and an opening by path is followed.
     ///
@@ -250,17 +261,24 @@ pub fn read_file(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, PathErro
 /// As [`read_file`]; a link on the way is [`PathError::Io`], and a path that is not absolute [`PathError::Dots`].
 pub fn read_unlinked(path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>, PathError> {
     let path = path.as_ref();
-    let (Some(parent), Some(name), true) = (path.parent(), path.file_name(), path.is_absolute()) else {
+    let start = path.ancestors().last().unwrap_or(path);
+    let (Ok(below), true) = (path.strip_prefix(start), path.is_absolute()) else {
         return Err(PathError::Dots);
     };
-    let start = parent.ancestors().last().unwrap_or(parent);
-    let mut directory = Dir::open_ambient_dir(start, ambient_authority()).map_err(PathError::Io)?;
-    for name in parent.strip_prefix(start).into_iter().flatten() {
+    let directory = Dir::open_ambient_dir(start, ambient_authority()).map_err(PathError::Io)?;
+    read_up_to(limit, open_unlinked(directory, below)?)
+}
+
+fn open_unlinked(mut directory: Dir, path: &Path) -> Result<File, PathError> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(PathError::Dots);
+    };
+    for name in parent {
         directory = directory.open_dir_nofollow(name).map_err(PathError::Io)?;
     }
     let mut options = for_reading();
     options.follow(FollowSymlinks::No);
-    read_up_to(limit, regular(directory.open_with(name, &options).map_err(PathError::Io)?)?)
+    regular(directory.open_with(name, &options).map_err(PathError::Io)?)
 }
 
 /// How a file is opened: without waiting for the writer of a pipe.

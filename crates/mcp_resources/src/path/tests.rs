@@ -185,4 +185,13 @@ fn file_is_read_through_no_link() {
     assert!(matches!(read_unlinked(real.join("directory"), 9), Err(PathError::NotAFile)));
     assert!(matches!(read_unlinked(real.join("directory/file"), 3), Err(PathError::TooLarge { limit: 3 })));
     assert!(matches!(read_unlinked("file", 9), Err(PathError::Dots)));
+    let root = Root::open(&real).unwrap().with_limit(4);
+    assert_eq!(root.read_unlinked("directory/file").unwrap(), b"mine");
+    for path in ["way/file", "directory/link", "directory/missing", "../file", "/etc/passwd"] {
+        assert!(matches!(root.read_unlinked(path), Err(PathError::Io(_))), "{path}");
+    }
+    assert!(matches!(root.read_unlinked("directory"), Err(PathError::NotAFile)));
+    assert!(matches!(root.read_unlinked(""), Err(PathError::Dots)));
+    let root = root.with_limit(3);
+    assert!(matches!(root.read_unlinked("directory/file"), Err(PathError::TooLarge { limit: 3 })));
 }
