@@ -5,7 +5,8 @@ mod support;
 
 use std::fs;
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 
 use mcp_resources::{
     FileWatch, Interest, Parameters, ReadError, Registry, Resource, ResourceTemplate, Root, Server,
@@ -236,7 +237,7 @@ async fn interest_begins_with_the_first_subscriber_and_ends_with_the_last() {
             };
             sender.send(told).unwrap();
         });
-        let server = std::sync::Arc::new(Server::new("test", "1", registry));
+        let server = Arc::new(Server::new("test", "1", registry));
         let mut one = Client::share(&server, era).await;
         let mut other = Client::share(&server, era).await;
         subscribe(&mut one, "ORG://a.org").await;
@@ -272,8 +273,11 @@ async fn subscriber_hears_of_each_file_that_a_template_names() {
 async fn watcher_that_takes_long_for_each_file_is_waited_for_once_for_all() {
     let (end, ended) = mpsc::channel::<()>();
     let ended = std::sync::Mutex::new(ended);
-    // As one with many files: together they take longer than a test waits.
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    // As one with many files: together they take most of a minute.
     let source = move |_: &Parameters| {
+        count.fetch_add(1, Ordering::Relaxed);
         let _ = ended.lock().unwrap().recv_timeout(std::time::Duration::from_millis(500));
         None::<std::path::PathBuf>
     };
@@ -285,6 +289,8 @@ async fn watcher_that_takes_long_for_each_file_is_waited_for_once_for_all() {
     let uris: Vec<String> = (0..100).map(|number| format!("org://id/{number}")).collect();
     client.send("subscriptions/listen", json!({ "notifications": { "resourceSubscriptions": uris } })).await;
     assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+    let asked = asked.load(Ordering::Relaxed);
+    assert!(asked < 100, "the client waited for all {asked}");
     client.result("resources/list", json!({})).await;
     drop(end);
 }
