@@ -181,8 +181,11 @@ struct Looks(Registry, std::sync::mpsc::Sender<()>);
 
 impl Drop for Looks {
     fn drop(&mut self) {
-        self.0.contains("x:a");
-        self.1.send(()).unwrap();
+        // A test that failed as the registry is locked must come to its end.
+        if !std::thread::panicking() {
+            self.0.contains("x:a");
+            self.1.send(()).unwrap();
+        }
     }
 }
 
