@@ -40,7 +40,7 @@ const PAGE_SIZE: usize = 1000;
 /// | `resources/list`, `resources/templates/list` | in the order of registration, in pages |
 /// | `resources/read` | as [`Registry::read`] |
 /// | `completion/complete` | as [`ResourceTemplate::complete`](crate::ResourceTemplate::complete) |
-/// | `resources/subscribe`, `resources/unsubscribe` | until 2025-11-25 |
+/// | `resources/subscribe`, `resources/unsubscribe` | until 2025-11-25; over HTTP until a [silent session](Http) ends |
 /// | `subscriptions/listen` | from 2026-07-28 |
 /// | `notifications/resources/updated` | after [`Registry::notify_updated`] |
 /// | `notifications/resources/list_changed` | after what changes the registry, one for many changes at once |

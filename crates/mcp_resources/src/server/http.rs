@@ -42,7 +42,7 @@ const HEAD_TIME: Duration = Duration::from_secs(30);
 /// How long a client may take for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// How many sessions there may be at once; rmcp ends those that are silent for minutes.
+/// How many sessions there may be at once; rmcp ends those that are silent for five minutes.
 const MAX_SESSIONS: usize = 1024;
 
 /// The header that names a session.
@@ -66,6 +66,10 @@ const LOOPBACK_ORIGINS: [&str; 6] = [
 /// By default only this machine is served: a request whose `Host` or `Origin` names another one is refused with 403,
 /// as a web page elsewhere may try (DNS rebinding). To serve others, set the names under which they reach the server
 /// and a token, and put TLS in front.
+///
+/// A session, which clients of the revisions until 2025-11-25 have, ends after five minutes in which nothing is asked and
+/// nothing told, with its stream and what it subscribed to, also while the stream is open: a client that waits for changes
+/// has to ask for something now and then, as `ping`, or begin anew. A `subscriptions/listen` has no such end.
 ///
 /// ```no_run
 /// use mcp_resources::{Http, Registry, Server};
