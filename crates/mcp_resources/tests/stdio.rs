@@ -255,6 +255,7 @@ async fn last_line_is_answered_without_its_end() {
         (vec![initialize("2025-11-25")], "initialize"),
         (vec![initialize("2025-11-25"), ping.clone()], "ping"),
         (vec![initialize("2025-03-26"), format!("[{ping}]")], "ping"),
+        (vec![initialize("2025-11-25"), r#"{"id":"unversioned","method":"ping"}"#.to_owned()], "unversioned"),
     ] {
         let mut child = start(&directory);
         let mut stdin = child.stdin.take().unwrap();
@@ -394,19 +395,6 @@ async fn what_cannot_be_read_is_answered_with_its_id_where_it_has_one() {
         client.write_line(&"x".repeat(17 * 1024 * 1024)).await;
         assert_eq!(client.read().await["error"]["code"], -32600);
         client.result("resources/list", json!({})).await;
-    }
-}
-
-#[tokio::test]
-async fn line_without_an_end_is_the_last() {
-    let (_outside, directory) = notes();
-    for (line, code) in [(r#"{"jsonrpc":"2.0","id":1,"method":"no"}"#, -32601), ("garbage", -32700)] {
-        let mut child = start(&directory);
-        let mut client = connect(&mut child, LATEST).await;
-        client.result("resources/list", json!({})).await;
-        client.write_end(line).await;
-        assert_eq!(client.read().await["error"]["code"], code);
-        assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
     }
 }
 

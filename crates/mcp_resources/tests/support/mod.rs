@@ -144,12 +144,6 @@ impl Client {
         assert!(tokio::time::timeout(PATIENCE, read).await.expect("no answer").unwrap() > 0);
     }
 
-    /// Writes a last line, which has no end.
-    pub async fn write_end(&mut self, line: &str) {
-        self.output.write_all(line.as_bytes()).await.unwrap();
-        self.close().await;
-    }
-
     pub async fn read(&mut self) -> Value {
         let mut line = String::new();
         let read = self.input.read_line(&mut line);
