@@ -235,9 +235,14 @@ pub(crate) fn without_credentials(text: &str) -> String {
     shown
 }
 
-/// Removes control characters other than newline and tab, so that text can't steer a terminal.
+/// Removes what could steer a terminal or turn the order of letters round, but for newline and tab.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).collect()
+    text.chars().filter(|c| !is_steering(*c) || matches!(c, '\n' | '\t')).collect()
+}
+
+/// Returns whether a character is a control, or an override, embedding or isolate of Unicode's bidirectional algorithm.
+fn is_steering(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Writes every character that has no look of its own as its escape, so that what is shown is all there is.
@@ -299,9 +304,9 @@ pub(crate) fn quoted(word: &str) -> String {
 /// Lays out rows in columns; the last column is not padded. A control character in a cell is shown as
 /// its escape, so that a name can't forge a row.
 pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
-    let is_control = |cell: &String| cell.contains(char::is_control);
-    let escape =
-        |cell: &String| if is_control(cell) { cell.escape_debug().to_string() } else { cell.clone() };
+    let escape = |cell: &String| {
+        if cell.contains(is_steering) { cell.escape_debug().to_string() } else { cell.clone() }
+    };
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(escape).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -321,6 +326,13 @@ pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn order_of_letters_is_not_turned() {
+        assert_eq!(printable("a\u{202e}b\u{1b}[2J\n\tc"), "ab[2J\n\tc");
+        let rows = [vec!["a\u{202e}gpj.exe".to_owned(), "b".to_owned()]];
+        assert_eq!(table(&rows), [r"a\u{202e}gpj.exe  b"]);
+    }
 
     #[test]
     fn what_can_not_be_seen_is_shown_as_its_escape() {

@@ -35,6 +35,20 @@ pub(crate) struct Found {
     pub(crate) is_local: bool,
 }
 
+/// Takes a conversation out of all, unless there is another of its id: it is not known which one is meant.
+fn the_only(mut conversations: Vec<Found>, place: usize) -> Result<Found, Failure> {
+    let found = conversations.swap_remove(place);
+    let id = found.located.id;
+    match conversations.iter().find(|other| other.located.id == id) {
+        Some(other) => {
+            let [one, two] = [&found, other].map(|found| found.located.directory.display());
+            let hint = "rename or remove one of them; a copy or a merge may have made it.";
+            Err(Failure::new(format!("two conversations have the id {id}: {one} and {two}")).with_hint(hint))
+        }
+        None => Ok(found),
+    }
+}
+
 impl<'a> Context<'a> {
     /// Finds and opens the workspace.
     pub(crate) fn open(
@@ -131,11 +145,20 @@ impl<'a> Context<'a> {
 
     /// Returns the current conversation: the one last used here, or else the newest of the workspace.
     pub(crate) fn current(&self) -> Result<Option<Found>, Failure> {
-        let mut conversations = self.conversations()?;
+        let conversations = self.conversations()?;
+        self.place_of_current(&conversations).map(|place| the_only(conversations, place)).transpose()
+    }
+
+    /// Returns the id of the current conversation.
+    pub(crate) fn current_id(&self) -> Result<Option<ConversationId>, Failure> {
+        let conversations = self.conversations()?;
+        Ok(self.place_of_current(&conversations).map(|place| conversations[place].located.id))
+    }
+
+    fn place_of_current(&self, conversations: &[Found]) -> Option<usize> {
         let current = self.sessions().current();
         let last_used = conversations.iter().position(|found| Some(found.located.id) == current);
-        let position = last_used.or_else(|| conversations.iter().position(|found| !found.is_local));
-        Ok(position.map(|position| conversations.swap_remove(position)))
+        last_used.or_else(|| conversations.iter().position(|found| !found.is_local))
     }
 
     fn named(&self, id: &str) -> Result<Found, Failure> {
@@ -143,8 +166,11 @@ impl<'a> Context<'a> {
         let id = id
             .parse::<ConversationId>()
             .map_err(|error| Failure::usage(format!("{error}")).with_hint(hint))?;
-        let found = self.conversations()?.into_iter().find(|found| found.located.id == id);
-        found.ok_or_else(|| Failure::new(format!("there is no conversation {id}")).with_hint(hint))
+        let conversations = self.conversations()?;
+        match conversations.iter().position(|found| found.located.id == id) {
+            Some(place) => the_only(conversations, place),
+            None => Err(Failure::new(format!("there is no conversation {id}")).with_hint(hint)),
+        }
     }
 
     /// Reads a conversation and says what was amiss with it.

@@ -159,6 +159,23 @@ fn check_names_the_damaged_blob_and_its_conversation() {
 }
 
 #[test]
+fn id_that_two_conversations_have_means_neither() {
+    let (_server, sandbox, [_, second]) = with_two_conversations();
+    let directory = sandbox.path(&format!(".jp/conversations/{second}-second"));
+    fs::create_dir(sandbox.path(&format!(".jp/conversations/{second}-renamed"))).unwrap();
+    for name in ["events.json", "metadata.json"] {
+        fs::copy(directory.join(name), sandbox.path(&format!(".jp/conversations/{second}-renamed/{name}")))
+            .unwrap();
+    }
+    assert_eq!(sandbox.json(&["conversation", "ls"]).as_array().unwrap().len(), 3);
+    let said = ["two conversations have the id", "-renamed", "-second", "hint: rename or remove one"];
+    sandbox.jp(&["query", "more"]).failed(1, &said);
+    sandbox.jp(&["conversation", "print", &second]).failed(1, &said);
+    fs::remove_dir_all(directory).unwrap();
+    sandbox.jp(&["query", "more"]).succeeded();
+}
+
+#[test]
 fn check_tells_what_interrupted_writers_left() {
     let (_server, sandbox, _) = with_two_conversations();
     let directory = sandbox.files(".jp/conversations").pop().unwrap().parent().unwrap().to_owned();

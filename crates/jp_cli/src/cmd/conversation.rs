@@ -48,7 +48,7 @@ pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<
 
 fn list(context: &Context<'_>) -> Result<Code, Failure> {
     let conversations = context.conversations()?;
-    let current = context.current()?.map(|found| found.located.id);
+    let current = context.current_id()?;
     let mut index = context.workspace.index();
     let rows: Vec<_> = conversations.iter().map(|found| (found, index.summary(&found.located))).collect();
     let located: Vec<_> = conversations.iter().map(|found| found.located.clone()).collect();

@@ -44,7 +44,7 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failu
     let totals = Totals::of(usages(&conversation.stream));
     let by_model = by_model(&conversation.stream);
     if context.output.is_json() {
-        let current = context.current()?.map(|found| found.located.id);
+        let current = context.current_id()?;
         let mut document = describe(&found, &summary, current);
         document["attachments"] = json!(declared);
         document["resources"] = json!(snapshots);
