@@ -180,22 +180,31 @@ async fn batch_of_a_client_of_2025_03_26_is_answered_in_one_stream() {
 }
 
 #[tokio::test]
-async fn server_that_is_full_of_sessions_refuses_what_would_make_another_and_nothing_else() {
+async fn server_that_is_full_of_sessions_ends_the_one_that_was_not_used_for_the_longest_time() {
     let address = start(http(&registry())).await;
     let initialize = call("initialize", initialize("2025-11-25"));
-    let mut last = String::new();
-    for _ in 0..1024 {
-        last = post(address, &[], &initialize).await.header("mcp-session-id").unwrap().to_owned();
+    let begin = async || post(address, &[], &initialize).await.header("mcp-session-id").unwrap().to_owned();
+    let list = async |session: &str| {
+        post(address, &[("Mcp-Session-Id", session)], &call("resources/list", json!({}))).await.status
+    };
+    let (streaming, used, idle) = (begin().await, begin().await, begin().await);
+    let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
+    let get = request("GET", &[("Mcp-Session-Id", &streaming)], &Value::Null);
+    stream.get_mut().write_all(get.as_bytes()).await.unwrap();
+    let mut status = String::new();
+    tokio::time::timeout(PATIENCE, stream.read_line(&mut status)).await.expect("no stream").unwrap();
+    assert!(status.contains("200"), "{status}");
+    for _ in 3..1024 {
+        begin().await;
     }
-    let refused = post(address, &[], &initialize).await;
-    assert_eq!(
-        (refused.status, refused.body.as_str()),
-        (503, "There are too many sessions; try again later.")
-    );
+    assert_eq!(list(&used).await, 200);
+    for _ in 0..2 {
+        begin().await;
+    }
+    assert_eq!((list(&streaming).await, list(&used).await, list(&idle).await), (200, 200, 404));
     let read = modern(address, "resources/read", json!({ "uri": "x:a" })).await;
     assert_eq!(read.message()["result"]["contents"][0]["text"], "text");
-    let listed = post(address, &[("Mcp-Session-Id", &last)], &call("resources/list", json!({}))).await;
-    assert_eq!(listed.status, 200);
+    drop(stream);
 }
 
 #[tokio::test]

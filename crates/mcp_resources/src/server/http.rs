@@ -1,6 +1,7 @@
 //! Many clients, over Streamable HTTP.
 
 mod batch;
+mod sessions;
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -29,6 +30,7 @@ use tokio::task::JoinSet;
 
 use super::batch::is_batch;
 use super::{NoHandler, ServeError, Server, Session};
+use sessions::Sessions;
 
 /// Where clients send their requests.
 const PATH: &str = "/mcp";
@@ -41,9 +43,6 @@ const HEAD_TIME: Duration = Duration::from_secs(30);
 
 /// How long a client may take for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(30);
-
-/// How many sessions there may be at once; rmcp ends those that are silent for five minutes.
-const MAX_SESSIONS: usize = 1024;
 
 /// The header that names a session.
 const SESSION: &str = "mcp-session-id";
@@ -67,9 +66,9 @@ const LOOPBACK_ORIGINS: [&str; 6] = [
 /// as a web page elsewhere may try (DNS rebinding). To serve others, set the names under which they reach the server
 /// and a token, and put TLS in front.
 ///
-/// A session, which clients of the revisions until 2025-11-25 have, ends after five minutes in which nothing is asked and
-/// nothing told, with its stream and what it subscribed to, also while the stream is open: a client that waits for changes
-/// has to ask for something now and then, as `ping`, or begin anew. A `subscriptions/listen` has no such end.
+/// A session, which clients of the revisions until 2025-11-25 have, ends with its stream and what it subscribed to after
+/// four hours in which nothing is asked and nothing told. There are 1,024 at once: for another one, the one ends that has
+/// no request and no stream open and was not used for the longest time. A `subscriptions/listen` has no such end.
 ///
 /// ```no_run
 /// use mcp_resources::{Http, Registry, Server};
@@ -101,7 +100,7 @@ struct Token(String);
 
 struct Endpoint<H: ServerHandler> {
     service: StreamableHttpService<Session<H>, LocalSessionManager>,
-    sessions: Arc<LocalSessionManager>,
+    sessions: Arc<Sessions>,
     token: Option<Token>,
 }
 
@@ -172,9 +171,9 @@ impl<H: ServerHandler> Http<H> {
         let listener = TcpListener::bind(address).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         let server = Arc::new(self.server);
-        let sessions: Arc<LocalSessionManager> = Arc::default();
+        let sessions = Arc::new(Sessions::new());
         let session = move || Ok(server.session());
-        let service = StreamableHttpService::new(session, Arc::clone(&sessions), self.config);
+        let service = StreamableHttpService::new(session, Arc::clone(&sessions.manager), self.config);
         let endpoint = Arc::new(Endpoint { service, sessions, token });
         Ok(BoundHttp { listener, address, endpoint })
     }
@@ -235,9 +234,24 @@ impl<H: ServerHandler> Endpoint<H> {
             response.headers_mut().insert(WWW_AUTHENTICATE, "Bearer".parse().expect("visible ASCII"));
             return response;
         }
-        match *request.method() {
+        let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok());
+        let in_use = match session {
+            Some(id) => self.sessions.begin(id).await,
+            None => None,
+        };
+        let response = match *request.method() {
             Method::POST => self.answer_post(request).await,
             _ => self.service.handle(request).await,
+        };
+        // A session that just began is used, too.
+        let begun = response.headers().get(SESSION).and_then(|id| id.to_str().ok());
+        let in_use = match (in_use, begun) {
+            (None, Some(id)) => self.sessions.begin(id).await,
+            (in_use, _) => in_use,
+        };
+        match in_use {
+            Some(in_use) => response.map(|body| body.map_frame(move |frame| in_use.hold(frame)).boxed()),
+            None => response,
         }
     }
 
@@ -251,17 +265,14 @@ impl<H: ServerHandler> Endpoint<H> {
             return refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long, or it ended early.");
         };
         let body = body.to_bytes();
-        if self.is_full().await && begins_session(&head.headers, &body) {
+        let needs_room = self.sessions.are_many().await && begins_session(&head.headers, &body);
+        if needs_room && !self.sessions.make_room().await {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try again later.");
         }
         match is_batch(&body) {
             true => batch::answer(self, &head, &body).await,
             false => self.answer_message(head, body).await,
         }
-    }
-
-    async fn is_full(&self) -> bool {
-        self.sessions.sessions.read().await.len() >= MAX_SESSIONS
     }
 
     async fn answer_message(&self, head: Parts, body: Bytes) -> Response<BoxBody<Bytes, Infallible>> {
