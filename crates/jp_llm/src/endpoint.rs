@@ -13,7 +13,7 @@ pub struct Endpoint {
     pub format: Format,
     /// The model, as the server calls it.
     pub model: String,
-    /// Sent as a bearer token.
+    /// Sent in the header that the format has for it.
     pub api_key: Option<Secret>,
     /// How long the answer may take to begin once the request is sent: a small machine reads a long prompt slowly. It
     /// is also how long the server may take no more of the request.

@@ -427,6 +427,28 @@ async fn requests_in_the_name_of_another_host_or_page_are_refused() {
 }
 
 #[tokio::test]
+async fn requests_that_name_two_hosts_or_pages_are_refused() {
+    let address = start(http(&registry())).await;
+    let body = call("initialize", initialize("2025-11-25"));
+    let pair = |name, one, other| [(name, one), (name, other)];
+    let page = "http://localhost";
+    for headers in [
+        pair("Host", "localhost", "evil.example"),
+        pair("Host", "evil.example", "localhost"),
+        pair("Host", "localhost", "localhost"),
+        pair("Origin", page, "http://evil.example"),
+    ] {
+        assert_eq!(post(address, &headers, &body).await.status, 400, "{headers:?}");
+    }
+    let close = ("Connection", "close");
+    for (host, status) in [("evil.example", 400), ("LOCALHOST", 200)] {
+        let request = request("POST", &[("Host", "localhost"), close], &body);
+        let request = request.replacen(" /mcp ", &format!(" http://{host}/mcp "), 1);
+        assert_eq!(exchange(address, &request).await.status, status, "{host}");
+    }
+}
+
+#[tokio::test]
 async fn named_hosts_and_origins_take_the_place_of_the_loopback() {
     let named =
         http(&registry()).allowed_hosts(["notes.example"]).allowed_origins(["https://app.example:443"]);

@@ -12,9 +12,10 @@ use std::time::Duration;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
 use hyper::http::HeaderMap;
 use hyper::http::request::Parts;
+use hyper::http::uri::Authority;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -226,6 +227,9 @@ async fn connect<H: ServerHandler>(stream: TcpStream, endpoint: Arc<Endpoint<H>>
 
 impl<H: ServerHandler> Endpoint<H> {
     async fn answer(&self, request: Request<Incoming>) -> Response<BoxBody<Bytes, Infallible>> {
+        if is_ambiguous(&request) {
+            return refusal(StatusCode::BAD_REQUEST, "The request names more than one host or origin.");
+        }
         if request.uri().path() != PATH {
             return refusal(StatusCode::NOT_FOUND, "Not found; the server is at /mcp.");
         }
@@ -287,6 +291,14 @@ impl<H: ServerHandler> Endpoint<H> {
             _ => response,
         }
     }
+}
+
+/// Whether a request names two hosts or pages, of which one may be looked at and the other meant (RFC 9112 §3.2).
+fn is_ambiguous(request: &Request<Incoming>) -> bool {
+    let several = |name| request.headers().get_all(name).iter().nth(1).is_some();
+    let host = request.headers().get(HOST).map_or(&b""[..], |host| host.as_bytes());
+    let is_other = |authority: &Authority| !host.eq_ignore_ascii_case(authority.as_str().as_bytes());
+    several(HOST) || several(ORIGIN) || request.uri().authority().is_some_and(is_other)
 }
 
 /// Whether a request would make a session: those of the revisions from 2026-07-28 make none.
