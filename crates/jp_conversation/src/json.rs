@@ -4,12 +4,28 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{
-    Serializer,
+    Serializer, Value,
     ser::{CompactFormatter, Formatter},
 };
 
 /// How deep an event may be nested: serde_json reads 127 levels.
 const MAX_DEPTH: usize = 120;
+
+/// How deep a part of an event may be nested that came from elsewhere.
+const MAX_PART_DEPTH: usize = 100;
+
+/// Returns whether a value is nested no deeper than 100 levels, so that an event can hold it.
+#[must_use]
+pub fn is_shallow(value: &Value) -> bool {
+    fn has_at_most(levels: usize, value: &Value) -> bool {
+        match value {
+            Value::Array(values) => levels > 0 && values.iter().all(|value| has_at_most(levels - 1, value)),
+            Value::Object(map) => levels > 0 && map.values().all(|value| has_at_most(levels - 1, value)),
+            _ => true,
+        }
+    }
+    has_at_most(MAX_PART_DEPTH, value)
+}
 
 /// Writes a value on one line. One that is nested deeper than it could be read again is an error.
 pub(crate) fn to_string<T: Serialize>(value: &T) -> serde_json::Result<String> {
@@ -76,6 +92,7 @@ mod tests {
             error.to_string(),
             "it is nested more than 120 levels deep, so it could not be read again"
         );
+        assert!(is_shallow(&nested(MAX_PART_DEPTH)) && !is_shallow(&nested(MAX_PART_DEPTH + 1)));
         let wide = vec![json!({"a": [1, {}]}); MAX_DEPTH];
         assert_eq!(to_string(&wide).unwrap(), serde_json::to_string(&wide).unwrap());
     }

@@ -33,5 +33,6 @@ pub use event::{
     InquiryRequest, InquiryResponse, Notification, ResponseContent, Strip, Superseded, ToolCallRequest,
     ToolCallResponse, Usage, Version, parse_timestamp,
 };
+pub use json::is_shallow;
 pub use payload::{INLINE_BYTES, blobs_in};
 pub use stream::{Stream, Turn};

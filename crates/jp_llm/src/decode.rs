@@ -1,6 +1,6 @@
 use std::{collections::VecDeque, fmt};
 
-use jp_conversation::ToolCallRequest;
+use jp_conversation::{ToolCallRequest, is_shallow};
 use serde_json::{Map, Value};
 
 use crate::{Fault, StreamEvent, sse};
@@ -8,9 +8,6 @@ use crate::{Fault, StreamEvent, sse};
 /// The metadata key of a tool call under which arguments stand that are no JSON object, or nested too deep to be kept
 /// as one.
 pub const INVALID_ARGUMENTS: &str = "invalid_arguments";
-
-/// How deep the arguments of a call may be nested: what they become a part of has to be read again.
-const MAX_ARGUMENT_DEPTH: usize = 100;
 
 /// How large one part of a stream may be.
 const MAX_PART_BYTES: usize = 8 << 20;
@@ -187,17 +184,12 @@ fn arguments_of(text: &str) -> Option<Map<String, Value>> {
     if text.trim().is_empty() {
         return Some(Map::new());
     }
-    let arguments: Map<String, Value> = serde_json::from_str(text).ok()?;
-    arguments.values().all(|value| is_shallow(value, MAX_ARGUMENT_DEPTH)).then_some(arguments)
+    serde_json::from_str(text).ok().filter(are_shallow)
 }
 
-/// Returns whether a value has no more than so many levels.
-fn is_shallow(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(values) => levels > 0 && values.iter().all(|value| is_shallow(value, levels - 1)),
-        Value::Object(map) => levels > 0 && map.values().all(|value| is_shallow(value, levels - 1)),
-        _ => true,
-    }
+/// Returns whether arguments are nested no deeper than they may be.
+pub(crate) fn are_shallow(arguments: &Map<String, Value>) -> bool {
+    arguments.values().all(is_shallow)
 }
 
 fn message_of_line(line: Vec<u8>) -> Option<sse::Event> {
@@ -215,8 +207,8 @@ mod tests {
         for (arguments, is_kept) in [
             ("", true),
             ("{}", true),
-            (&*nested(MAX_ARGUMENT_DEPTH), true),
-            (&nested(MAX_ARGUMENT_DEPTH + 1), false),
+            (&*nested(100), true),
+            (&nested(101), false),
             (&nested(1000), false),
             ("[1]", false),
             ("{", false),

@@ -71,10 +71,17 @@ pub enum ReadError {
     },
 }
 
+/// An event's JSON, with places as on disk.
+pub(crate) struct Line {
+    pub json: String,
+    /// Whether it was in an older format, so that its content has to go to the store.
+    pub is_converted: bool,
+}
+
 /// Events as text and as values, with what there is to say about them.
 pub(crate) struct ReadEvents {
-    /// The JSON of each event in the current format; places as on disk.
-    pub lines: Vec<String>,
+    /// The events in the current format.
+    pub lines: Vec<Line>,
     /// Where the whole events end, and what follows, where the file is torn.
     pub torn: Option<std::ops::Range<usize>>,
     pub warnings: Vec<String>,
@@ -128,29 +135,37 @@ pub(crate) fn read_lines(directory: &Path) -> Result<ReadEvents, ReadError> {
         return convert(&path, &bytes, &parsed);
     }
     Ok(ReadEvents {
-        lines: parsed.events.iter().map(ToString::to_string).collect(),
+        lines: parsed
+            .events
+            .iter()
+            .map(|event| Line { json: (*event).to_owned(), is_converted: false })
+            .collect(),
         form: form_of(&parsed),
         warnings: torn_warning(&path, &parsed),
         torn: parsed.torn,
     })
 }
 
+/// Converts what an older version wrote: all of it if that is most, as the time of an event may have been edited by hand.
 fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents, ReadError> {
+    let older: Vec<bool> = parsed.events.iter().map(|event| legacy::is_older(event)).collect();
+    let are_all = older.iter().filter(|is_older| **is_older).count() * 2 >= older.len();
     let mut values = Vec::with_capacity(parsed.events.len());
-    for event in &parsed.events {
+    for (event, _) in parsed.events.iter().zip(&older).filter(|(_, is_older)| are_all || **is_older) {
         values.push(
             serde_json::from_str(event).map_err(|error| event_error(path, bytes, event, &error.into()))?,
         );
     }
-    let converted = legacy::convert(values);
+    let converted = legacy::convert(values, are_all);
+    let mut events = converted.events.iter();
+    let lines = parsed.events.iter().zip(&older).map(|(event, is_older)| match are_all || *is_older {
+        true => Line { json: events.next().expect("one for each").to_string(), is_converted: true },
+        false => Line { json: (*event).to_owned(), is_converted: false },
+    });
+    let lines = lines.collect();
     let mut warnings = torn_warning(path, parsed);
     warnings.extend(converted.warnings.iter().map(|warning| format!("{}: {warning}", path.display())));
-    Ok(ReadEvents {
-        lines: converted.events.iter().map(Value::to_string).collect(),
-        torn: parsed.torn.clone(),
-        warnings,
-        form: Form::Older,
-    })
+    Ok(ReadEvents { lines, torn: parsed.torn.clone(), warnings, form: Form::Older })
 }
 
 /// Returns whether an older version wrote some of it: one may have been edited by hand since, or be a merge of two.
@@ -188,14 +203,14 @@ fn stream_of_file(
 }
 
 /// Reads events that were converted from an older format, which has no places of its own.
-fn stream_of_lines(path: &Path, lines: &[String], places: &Places) -> Result<Stream, ReadError> {
+fn stream_of_lines(path: &Path, lines: &[Line], places: &Places) -> Result<Stream, ReadError> {
     let mut events = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
         let source = |error| match error {
             EventError::Json(error) => ParseError::in_event(index, &parse::without_position(&error)),
             error => ParseError::in_event(index, &error),
         };
-        let mut event = Event::from_json(line)
+        let mut event = Event::from_json(&line.json)
             .map_err(|error| ReadError::Events { path: path.to_owned(), source: source(error) })?;
         event.rewrite_places(|place| places.read(place));
         events.push(event);

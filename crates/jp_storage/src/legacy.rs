@@ -35,11 +35,11 @@ pub(crate) fn is_older(event: &str) -> bool {
     serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| head.timestamp.as_bytes().get(10) == Some(&b' '))
 }
 
-/// Converts a whole conversation.
+/// Converts events: a whole conversation, or those of one that an older version wrote.
 #[must_use]
-pub(crate) fn convert(mut events: Vec<Value>) -> Converted {
+pub(crate) fn convert(mut events: Vec<Value>, are_all: bool) -> Converted {
     let mut warnings = Vec::new();
-    if is_mostly_older(&events) && is_base64(&events) {
+    if are_all && is_base64(&events) {
         let mut position = 0;
         for_each_encoded(&mut events, &mut |index, text| {
             position += 1;
@@ -58,13 +58,6 @@ pub(crate) fn convert(mut events: Vec<Value>) -> Converted {
         }
     }
     Converted { events, warnings }
-}
-
-/// Returns whether an older version wrote most of it: the time of an event may have been edited by hand.
-fn is_mostly_older(events: &[Value]) -> bool {
-    let time = |event: &Value| event.get("timestamp")?.as_str()?.as_bytes().get(10).copied();
-    let newer = events.iter().filter(|event| time(event) == Some(b'T')).count();
-    newer * 2 <= events.len()
 }
 
 /// Decides for the conversation as a whole whether tool arguments and results are base64.
@@ -162,7 +155,7 @@ mod tests {
         let mut events: Vec<Value> = (0..10).map(|_| response("YT4_")).collect();
         events.push(json!({"type": "tool_call_request", "arguments": {"a": [{"b": "eA=="}], "n": 1}}));
         events.push(response("damaged!"));
-        let converted = convert(events);
+        let converted = convert(events, true);
         assert_eq!(converted.events[0], response("a>?"));
         assert_eq!(converted.events[10]["arguments"], json!({"a": [{"b": "x"}], "n": 1}));
         assert_eq!(converted.events[11], response("damaged!"));
@@ -173,23 +166,22 @@ mod tests {
     fn plain_text_that_could_be_base64_is_left_alone() {
         let call = |path: &str| json!({"type": "tool_call_request", "arguments": {"path": path}});
         let events = vec![call("abcd"), call("src/lib.rs"), call("two words")];
-        assert_eq!(convert(events.clone()).events, events);
+        assert_eq!(convert(events.clone(), true).events, events);
     }
 
     #[test]
-    fn one_event_with_an_older_time_makes_no_older_conversation() {
-        let call = |time: &str| json!({"timestamp": time, "type": "tool_call_request", "arguments": {"path": "YWJjZA=="}});
-        let times = ["2026-11-21T12:00:00Z", "2026-11-21 12:00:00.5", "2026-11-21T12:00:01Z"];
-        let converted = convert(times.map(call).to_vec()).events;
-        assert_eq!(converted[1], call("2026-11-21T12:00:00.5Z"));
-        let converted = convert(times[..2].iter().map(|time| call(time)).collect()).events;
-        assert_eq!(converted[0]["arguments"]["path"], "abcd", "half of it is older");
+    fn strings_of_a_part_of_a_conversation_are_no_base64() {
+        let call = |time: &str, path: &str| json!({"timestamp": time, "type": "tool_call_request", "arguments": {"path": path}});
+        let older = vec![call("2026-11-21 12:00:00.5", "YWJjZA==")];
+        let time = "2026-11-21T12:00:00.5Z";
+        assert_eq!(convert(older.clone(), false).events, [call(time, "YWJjZA==")]);
+        assert_eq!(convert(older, true).events, [call(time, "abcd")]);
     }
 
     #[test]
     fn flat_delta_is_wrapped_and_keeps_everything() {
         let event = json!({"type": "config_delta", "timestamp": "2025-12-04 09:28:23.2", "inherit": true, "assistant": {}});
-        let converted = convert(vec![event]);
+        let converted = convert(vec![event], true);
         assert_eq!(
             converted.events,
             [
@@ -202,7 +194,7 @@ mod tests {
     fn answer_type_becomes_a_schema() {
         let question = |answer_type| {
             let event = json!({"type": "inquiry_request", "id": "call.apply", "question": {"text": "?", "answer_type": answer_type}});
-            convert(vec![event]).events.remove(0)["question"].take()
+            convert(vec![event], true).events.remove(0)["question"].take()
         };
         assert_eq!(
             question(json!({"type": "boolean"})),

@@ -174,7 +174,7 @@ impl Store {
         let batch = to.batch();
         let mut lines = Vec::with_capacity(indexes.len());
         for line in indexes.iter().filter_map(|index| read.lines.get(*index)) {
-            lines.push(if read.form == Form::Older { to.modernise(line, &batch)? } else { line.clone() });
+            lines.push(to.modernise(line, &batch)?);
         }
         let work = to.create(&lines, batch)?;
         if let Work::Publish { staged, .. } = &work {
@@ -230,8 +230,8 @@ impl Store {
     pub fn blobs_of(&self, located: &Located) -> Result<Vec<BlobRef>, ReadError> {
         let lines = read_lines(&located.directory)?.lines;
         let mut blobs = Vec::new();
-        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.contains("$blob")) {
-            let value = serde_json::from_str(line).map_err(|error| ReadError::Events {
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.json.contains("$blob")) {
+            let value = serde_json::from_str(&line.json).map_err(|error| ReadError::Events {
                 path: located.events(),
                 source: ParseError::in_event(index, &error),
             })?;

@@ -31,7 +31,7 @@ impl Trust {
     #[must_use]
     pub fn contains(&self, declaration: &str) -> bool {
         let checksum = Checksum::of(declaration.as_bytes()).to_string();
-        self.read().is_ok_and(|known| known.contains(&checksum))
+        self.text().is_ok_and(|text| text.lines().any(|known| known == checksum))
     }
 
     /// Remembers declarations, beside those that others remember at the same time.
@@ -40,13 +40,17 @@ impl Trust {
     ///
     /// Fails where the file can't be read or written.
     pub fn add<'d>(&self, declarations: impl IntoIterator<Item = &'d str>) -> io::Result<()> {
-        let mut known = self.read()?;
+        let text = self.text()?;
+        let mut known: BTreeSet<String> = text.lines().map(str::to_owned).collect();
         let checksums = declarations.into_iter().map(|one| Checksum::of(one.as_bytes()).to_string());
         let new: String =
             checksums.filter(|one| known.insert(one.clone())).map(|one| format!("{one}\n")).collect();
         if new.is_empty() {
             return Ok(());
         }
+        // What was cut off before it ended is not to take this with it.
+        let is_cut = !text.is_empty() && !text.ends_with('\n');
+        let new = if is_cut { format!("\n{new}") } else { new };
         if let Some(directory) = self.path.parent() {
             fs::create_dir_all(directory)?;
         }
@@ -54,11 +58,10 @@ impl Trust {
         file.write_all(new.as_bytes())
     }
 
-    fn read(&self) -> io::Result<BTreeSet<String>> {
+    fn text(&self) -> io::Result<String> {
         match fs::read_to_string(&self.path) {
-            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
-            Err(error) => Err(error),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+            text => text,
         }
     }
 }
@@ -90,6 +93,9 @@ mod tests {
             }
         });
         assert!(names.iter().all(|name| trust.contains(name)));
+        fs::write(trust.path(), "ab").unwrap();
+        trust.add(["cmd://all"]).unwrap();
+        assert!(trust.contains("cmd://all"), "a line that was cut off stays alone");
         fs::write(trust.path(), b"\xff\n").unwrap();
         assert!(!trust.contains("cmd://all") && trust.add(["cmd://all"]).is_err());
         assert_eq!(fs::read(trust.path()).unwrap(), b"\xff\n");

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     Batch, BlobError, Blobs, ConversationId, Metadata, Places, ReadError,
-    conversation::{EVENTS, Form, METADATA, read_file, read_lines},
+    conversation::{EVENTS, Form, Line, METADATA, read_file, read_lines},
     events::append,
     files,
     lock::Lock,
@@ -210,8 +210,12 @@ impl Writer {
             .map_err(|source| WriteError::Io { path, source })
     }
 
-    /// Moves an older event's content to the blob store, keeping the fields that nobody knows.
-    pub(crate) fn modernise(&self, line: &str, batch: &Batch) -> Result<String, WriteError> {
+    /// Moves an older event's content to the blob store, keeping the fields that nobody knows; another one stays as it is.
+    pub(crate) fn modernise(&self, line: &Line, batch: &Batch) -> Result<String, WriteError> {
+        if !line.is_converted {
+            return Ok(line.json.clone());
+        }
+        let line = &line.json;
         let json = |error: jp_conversation::EventError| serde_json::Error::io(io::Error::other(error));
         let mut event = Event::from_json(line).map_err(json)?;
         event.rewrite_places(|place| self.places.read(place));
@@ -231,7 +235,8 @@ impl Writer {
         if let Some(torn) = read.torn {
             self.write_aside(torn)?;
             let path = self.directory.join(EVENTS);
-            files::replace(&path, append::whole_file(&read.lines).as_bytes())
+            let lines: Vec<String> = read.lines.into_iter().map(|line| line.json).collect();
+            files::replace(&path, append::whole_file(&lines).as_bytes())
                 .map_err(|source| WriteError::Io { path, source })?;
         }
         Ok(())

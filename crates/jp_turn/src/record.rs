@@ -1,7 +1,7 @@
 //! Turns what a tool returned into what the conversation keeps.
 
 use jp_conversation::{
-    ToolCallResponse,
+    ToolCallResponse, is_shallow,
     view::{Hidden, SERVER_MARK, Shown, inline_text},
 };
 use jp_tool::{ContentBlock, StoredBlock, ToolError, ToolResponse};
@@ -30,6 +30,14 @@ pub(crate) fn response(id: &str, response: ToolResponse) -> ToolCallResponse {
     if let (true, Some(structured)) = (content.is_empty(), &structured_content) {
         content.push(ContentBlock::text(structured.to_string()));
     }
+    let is_deep = structured_content.as_ref().is_some_and(|structured| !is_shallow(structured));
+    let had = meta.len();
+    meta.retain(|_, value| is_shallow(value));
+    if is_deep || meta.len() < had {
+        let note = "[What is nested more than 100 levels deep of the structured content and the metadata is left out.]";
+        content.push(ContentBlock::text(note));
+    }
+    let structured_content = structured_content.filter(|_| !is_deep);
     content.extend(error.filter(|_| is_error).and_then(|error| error_block(&error)));
     let content = content.into_iter().map(Into::into).collect();
     ToolCallResponse { id: id.to_owned(), content, is_error, structured_content, meta }
@@ -192,6 +200,21 @@ mod tests {
 
     fn of_texts(texts: &[String]) -> ToolCallResponse {
         response("1", ToolResponse::new(texts.iter().map(ContentBlock::text)))
+    }
+
+    #[test]
+    fn what_an_event_could_not_hold_is_left_out_and_said() {
+        let nested = |levels: usize| (1..levels).fold(json!([]), |inner, _| json!([inner]));
+        for (levels, is_kept) in [(100, true), (101, false)] {
+            let structured_content = Some(nested(levels));
+            let response = response("1", ToolResponse { structured_content, ..ToolResponse::new([]) });
+            assert_eq!(response.structured_content.is_some(), is_kept);
+            let has_note = texts(&response).iter().any(|text| text.contains("100 levels deep"));
+            assert_eq!(has_note, !is_kept);
+            let time = "2026-11-21T12:00:00Z".parse().unwrap();
+            let json = Event::new(time, EventKind::ToolCallResponse(response)).to_json().unwrap();
+            assert!(Event::from_json(&json).is_ok());
+        }
     }
 
     /// What a model is shown of a result, block by block.

@@ -282,7 +282,7 @@ impl Watcher {
                 Err(source) => {
                     self.wake_after(RETRY);
                     let (path, source) = (path.to_owned(), source.into());
-                    (self.report)(WatchError::Directory { path, source });
+                    self.tell(WatchError::Directory { path, source });
                 }
             }
         }
@@ -306,7 +306,7 @@ impl Watcher {
         let mut changed = std::mem::take(&mut self.changed);
         if let Some(error) = changed.lost.take() {
             changed.is_everything = true;
-            (self.report)(WatchError::Lost(error.into()));
+            self.tell(WatchError::Lost(error.into()));
         }
         self.watch_again(&mut changed);
         if self.directories.values().any(|directory| !directory.is_watched) {
@@ -356,6 +356,11 @@ impl Watcher {
             self.watch(&file.watchee);
             self.files.insert(path, file);
         }
+    }
+
+    /// Tells the author, whose function may panic, as the panic hook then says.
+    fn tell(&self, error: WatchError) {
+        let _ = catch_unwind(AssertUnwindSafe(|| (self.report)(error)));
     }
 
     fn wake_after(&mut self, time: Duration) {

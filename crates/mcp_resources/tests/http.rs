@@ -202,6 +202,10 @@ async fn server_that_is_full_of_sessions_ends_the_one_that_was_not_used_for_the_
         begin().await;
     }
     assert_eq!((list(&streaming).await, list(&used).await, list(&idle).await), (200, 200, 404));
+    let at_once: tokio::task::JoinSet<_> = (0..20).map(|_| self::session(address, "2025-11-25")).collect();
+    for session in at_once.join_all().await {
+        assert_eq!(list(&session).await, 200, "others that begin don't end it");
+    }
     let read = modern(address, "resources/read", json!({ "uri": "x:a" })).await;
     assert_eq!(read.message()["result"]["contents"][0]["text"], "text");
     drop(stream);

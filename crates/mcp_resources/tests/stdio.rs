@@ -398,6 +398,22 @@ async fn what_cannot_be_read_is_answered_with_its_id_where_it_has_one() {
     }
 }
 
+#[tokio::test]
+async fn client_that_waits_for_changes_on_many_streams_is_still_heard() {
+    let (_outside, directory) = notes();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, Era::Modern).await;
+    for _ in 0..1100 {
+        client
+            .send("subscriptions/listen", json!({ "notifications": { "resourcesListChanged": true } }))
+            .await;
+        assert_eq!(client.notice().await["method"], "notifications/subscriptions/acknowledged");
+    }
+    assert_eq!(client.result("resources/list", json!({})).await["resources"].as_array().unwrap().len(), 2);
+    client.close().await;
+    assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
+}
+
 /// Of 200 answers of 9 MB each, which a client asks for and does not read, few are made; they come once it reads.
 #[cfg(target_os = "linux")]
 #[tokio::test]

@@ -7,8 +7,7 @@ use serde_json::{Map, Value};
 use super::{ID, SIGNATURE, SIGNED_BYTES, THOUGHT};
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
-    chat::INVALID_ARGUMENTS,
-    decode::{Flow, Protocol, is_foreign, provider_fault},
+    decode::{Flow, INVALID_ARGUMENTS, Protocol, are_shallow, is_foreign, provider_fault},
     error::excerpt,
     sse,
 };
@@ -192,7 +191,7 @@ impl Chunks {
             remember(SIGNATURE, &signature);
         }
         let arguments = match call.args {
-            Some(Value::Object(arguments)) => arguments,
+            Some(Value::Object(arguments)) if are_shallow(&arguments) => arguments,
             None | Some(Value::Null) => Map::new(),
             Some(other) => {
                 remember(INVALID_ARGUMENTS, &other.to_string());

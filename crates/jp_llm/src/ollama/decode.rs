@@ -6,8 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Decoder, Fault, FinishReason, StreamEvent,
-    chat::INVALID_ARGUMENTS,
-    decode::{Flow, Protocol},
+    decode::{Flow, INVALID_ARGUMENTS, Protocol, are_shallow},
     error::excerpt,
     http::unpacked,
     sse,
@@ -137,7 +136,7 @@ impl Call {
             metadata: Map::new(),
         };
         match arguments {
-            Some(Value::Object(arguments)) => call.arguments = arguments,
+            Some(Value::Object(arguments)) if are_shallow(&arguments) => call.arguments = arguments,
             None | Some(Value::Null) => {}
             Some(other) => _ = call.metadata.insert(INVALID_ARGUMENTS.to_owned(), text_of(other).into()),
         }

@@ -238,8 +238,7 @@ impl<H: ServerHandler> Endpoint<H> {
             response.headers_mut().insert(WWW_AUTHENTICATE, "Bearer".parse().expect("visible ASCII"));
             return response;
         }
-        let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok());
-        let in_use = match session {
+        let in_use = match session_of(request.headers()) {
             Some(id) => self.sessions.begin(id).await,
             None => None,
         };
@@ -248,8 +247,7 @@ impl<H: ServerHandler> Endpoint<H> {
             _ => self.service.handle(request).await,
         };
         // A session that just began is used, too.
-        let begun = response.headers().get(SESSION).and_then(|id| id.to_str().ok());
-        let in_use = match (in_use, begun) {
+        let in_use = match (in_use, session_of(response.headers())) {
             (None, Some(id)) => self.sessions.begin(id).await,
             (in_use, _) => in_use,
         };
@@ -269,13 +267,26 @@ impl<H: ServerHandler> Endpoint<H> {
             return refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long, or it ended early.");
         };
         let body = body.to_bytes();
-        let needs_room = self.sessions.are_many().await && begins_session(&head.headers, &body);
-        if needs_room && !self.sessions.make_room().await {
-            return refusal(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try again later.");
+        if self.sessions.are_many().await && begins_session(&head.headers, &body) {
+            return self.begin_one_of_many(head, body).await;
         }
         match is_batch(&body) {
             true => batch::answer(self, &head, &body).await,
             false => self.answer_message(head, body).await,
+        }
+    }
+
+    /// Begins a session for which another one has to end, if the request is one that is accepted.
+    async fn begin_one_of_many(&self, head: Parts, body: Bytes) -> Response<BoxBody<Bytes, Infallible>> {
+        let _turn = self.sessions.turn().await;
+        let response = self.answer_message(head, body).await;
+        let Some(id) = session_of(response.headers()) else { return response };
+        drop(self.sessions.begin(id).await);
+        match self.sessions.make_room(id).await {
+            true => response,
+            false => {
+                refusal(StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try again later.")
+            }
         }
     }
 
@@ -291,6 +302,10 @@ impl<H: ServerHandler> Endpoint<H> {
             _ => response,
         }
     }
+}
+
+fn session_of(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION).and_then(|id| id.to_str().ok())
 }
 
 /// Whether a request names two hosts or pages, of which one may be looked at and the other meant (RFC 9112 §3.2).

@@ -96,12 +96,12 @@ impl<H: ServerHandler> Session<H> {
     async fn answered<T>(
         &self,
         method: &'static str,
-        id: RequestId,
+        (id, cancelled): (RequestId, impl Future<Output = ()>),
         work: impl Future<Output = Result<T, ErrorData>>,
     ) -> Result<T, ErrorData> {
         // On the heap: futures of futures would not fit on the stack of a thread that is not optimised.
         let work = Box::pin(unless_panicked(work));
-        let work = self.backlog.answer(&id, work);
+        let work = self.backlog.answer(id, cancelled, work);
         match &self.server.metrics {
             Some(metrics) => metrics.measure(method, work).await,
             None => work.await,
@@ -128,12 +128,11 @@ impl<H: ServerHandler> Session<H> {
     /// Takes what was prepared for a stream.
     fn take_listener<'u>(&self, accepted: impl Iterator<Item = &'u String>) -> Listener {
         let accepted: BTreeSet<&String> = accepted.collect();
-        let mut listeners = locked(&self.listeners);
         let is_it = |listener: &Listener| listener.uris.iter().eq(accepted.iter().copied());
-        match listeners.iter().position(is_it) {
-            Some(place) => listeners.remove(place),
-            None => self.listener(accepted.into_iter()),
-        }
+        let mut listeners = locked(&self.listeners);
+        let prepared = listeners.iter().position(is_it).map(|place| listeners.remove(place));
+        drop(listeners);
+        prepared.unwrap_or_else(|| where_it_may_block(|| self.listener(accepted.into_iter())))
     }
 
     async fn read(&self, uri: &str, modern: bool) -> Result<ReadResourceResponse, ErrorData> {
@@ -242,6 +241,12 @@ fn place(request: Option<PaginatedRequestParams>) -> Result<Option<u64>, ErrorDa
     request.and_then(|request| request.cursor).map(|cursor| wire::place(&cursor)).transpose()
 }
 
+/// Which request it is, and when it is cancelled.
+fn asked(context: &RequestContext<RoleServer>) -> (RequestId, impl Future<Output = ()> + use<>) {
+    let cancelled = context.ct.clone();
+    (context.id.clone(), async move { cancelled.cancelled().await })
+}
+
 /// Runs until the client cancels the request, which then gets no answer.
 async fn unless_cancelled<T>(
     context: RequestContext<RoleServer>,
@@ -272,7 +277,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.answered("resources/list", context.id.clone(), async {
+        self.answered("resources/list", asked(&context), async {
             let page = self.server.registry.resources(place(request)?, self.server.page_size);
             let resources = page.entries.iter().map(|resource| wire::resource(resource)).collect();
             let mut result = ListResourcesResult::with_all_items(resources);
@@ -288,7 +293,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.answered("resources/templates/list", context.id.clone(), async {
+        self.answered("resources/templates/list", asked(&context), async {
             let page = self.server.registry.templates(place(request)?, self.server.page_size);
             let templates = page.entries.iter().map(|template| wire::template(template)).collect();
             let mut result = ListResourceTemplatesResult::with_all_items(templates);
@@ -306,7 +311,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let modern = is_modern(&context);
         let read = self.read(&request.uri, modern);
-        self.answered("resources/read", context.id.clone(), unless_cancelled(context, read)).await
+        self.answered("resources/read", asked(&context), unless_cancelled(context, read)).await
     }
 
     async fn complete(
@@ -314,7 +319,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.answered("completion/complete", context.id.clone(), async {
+        self.answered("completion/complete", asked(&context), async {
             match request.r#ref.clone() {
                 Reference::Resource(reference) => {
                     unless_cancelled(context, self.complete_variable(reference, request)).await
@@ -330,7 +335,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("resources/subscribe", context.id.clone(), async {
+        self.answered("resources/subscribe", asked(&context), async {
             if !self.server.registry.contains(&request.uri) {
                 return Err(wire::not_found(&request.uri));
             }
@@ -360,7 +365,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: UnsubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("resources/unsubscribe", context.id.clone(), async {
+        self.answered("resources/unsubscribe", asked(&context), async {
             let subscriptions = self.subscriptions.clone();
             let removed = self.server.registry.run_observed(move || subscriptions.remove(&request.uri)).await;
             removed.map_err(not_subscribed)
@@ -423,8 +428,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: SetLevelRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("logging/setLevel", context.id.clone(), self.handler().set_level(request, context))
-            .await
+        self.answered("logging/setLevel", asked(&context), self.handler().set_level(request, context)).await
     }
 
     async fn get_prompt(
@@ -432,7 +436,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.answered("prompts/get", context.id.clone(), self.handler().get_prompt(request, context)).await
+        self.answered("prompts/get", asked(&context), self.handler().get_prompt(request, context)).await
     }
 
     async fn list_prompts(
@@ -440,7 +444,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.answered("prompts/list", context.id.clone(), self.handler().list_prompts(request, context)).await
+        self.answered("prompts/list", asked(&context), self.handler().list_prompts(request, context)).await
     }
 
     async fn call_tool(
@@ -448,7 +452,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.answered("tools/call", context.id.clone(), self.handler().call_tool(request, context)).await
+        self.answered("tools/call", asked(&context), self.handler().call_tool(request, context)).await
     }
 
     async fn list_tools(
@@ -456,7 +460,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.answered("tools/list", context.id.clone(), self.handler().list_tools(request, context)).await
+        self.answered("tools/list", asked(&context), self.handler().list_tools(request, context)).await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -507,7 +511,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.answered("tasks/get", context.id.clone(), self.handler().get_task(request, context)).await
+        self.answered("tasks/get", asked(&context), self.handler().get_task(request, context)).await
     }
 
     async fn update_task(
@@ -515,7 +519,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/update", context.id.clone(), self.handler().update_task(request, context)).await
+        self.answered("tasks/update", asked(&context), self.handler().update_task(request, context)).await
     }
 
     async fn cancel_task(
@@ -523,7 +527,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/cancel", context.id.clone(), self.handler().cancel_task(request, context)).await
+        self.answered("tasks/cancel", asked(&context), self.handler().cancel_task(request, context)).await
     }
 
     async fn list_skills(
@@ -531,7 +535,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        self.answered("skills/list", context.id.clone(), self.handler().list_skills(request, context)).await
+        self.answered("skills/list", asked(&context), self.handler().list_skills(request, context)).await
     }
 
     async fn get_skill(
@@ -539,7 +543,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetSkillRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        self.answered("skills/get", context.id.clone(), self.handler().get_skill(request, context)).await
+        self.answered("skills/get", asked(&context), self.handler().get_skill(request, context)).await
     }
 
     async fn read_resource_directory(
@@ -549,7 +553,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
         self.answered(
             "resources/directory/read",
-            context.id.clone(),
+            asked(&context),
             self.handler().read_resource_directory(request, context),
         )
         .await

@@ -17,6 +17,7 @@ const SILENCE: Duration = Duration::from_secs(4 * 60 * 60);
 pub(super) struct Sessions {
     pub(super) manager: Arc<LocalSessionManager>,
     uses: Mutex<HashMap<Arc<str>, Use>>,
+    turn: tokio::sync::Mutex<()>,
 }
 
 /// How a session is used.
@@ -36,41 +37,59 @@ impl Sessions {
     pub(super) fn new() -> Self {
         let mut manager = LocalSessionManager::default();
         manager.session_config.keep_alive = Some(SILENCE);
-        Self { manager: Arc::new(manager), uses: Mutex::default() }
+        Self { manager: Arc::new(manager), uses: Mutex::default(), turn: tokio::sync::Mutex::default() }
     }
 
     /// Notes that a session is used; nothing for one that there is not.
     pub(super) async fn begin(self: &Arc<Self>, id: &str) -> Option<InUse> {
         let id: Arc<str> = id.into();
-        if !self.manager.sessions.read().await.contains_key(&id) {
+        let sessions = self.manager.sessions.read().await;
+        if !sessions.contains_key(&id) {
             return None;
         }
         let mut uses = self.uses();
+        if uses.len() > 2 * MAX_SESSIONS {
+            uses.retain(|id, _| sessions.contains_key(id));
+        }
         let of_session = uses.entry(Arc::clone(&id)).or_insert(Use { last: Instant::now(), open: 0 });
         of_session.open += 1;
         Some(InUse { sessions: Arc::clone(self), id: Arc::clone(&id) })
     }
 
+    /// Whether one more would be too many.
     pub(super) async fn are_many(&self) -> bool {
         self.manager.sessions.read().await.len() >= MAX_SESSIONS
     }
 
-    /// Makes room for another session by ending the one that was not used for the longest time; says whether
-    /// there is any.
-    pub(super) async fn make_room(&self) -> bool {
-        let ids: HashSet<Arc<str>> = self.manager.sessions.read().await.keys().cloned().collect();
-        match self.idlest(&ids) {
-            Some(id) => self.manager.close_session(&id).await.is_ok(),
-            None => false,
+    /// Waits until nobody else makes a session where there are many.
+    pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// Ends the sessions that were not used for the longest time, until there are not too many; says whether the new one
+    /// may stay.
+    pub(super) async fn make_room(&self, new: &str) -> bool {
+        loop {
+            let ids: HashSet<Arc<str>> = self.manager.sessions.read().await.keys().cloned().collect();
+            if ids.len() <= MAX_SESSIONS {
+                return true;
+            }
+            let idlest = self.idlest(&ids, new);
+            let ended = idlest.clone().unwrap_or_else(|| new.into());
+            if self.manager.close_session(&ended).await.is_err() || idlest.is_none() {
+                return idlest.is_some();
+            }
         }
     }
 
-    /// The one of these sessions that has nothing open, and that was not used for the longest time.
-    fn idlest(&self, ids: &HashSet<Arc<str>>) -> Option<Arc<str>> {
-        let mut uses = self.uses();
-        uses.retain(|id, _| ids.contains(id));
-        let idle = ids.iter().filter(|id| uses.get(*id).is_none_or(|of_session| of_session.open == 0));
-        idle.min_by_key(|id| uses.get(*id).map(|of_session| of_session.last)).cloned()
+    /// The one of these sessions that has nothing open, and that was not used for the longest time; the last choice is one
+    /// of which nothing is known, as it may be about to begin.
+    fn idlest(&self, ids: &HashSet<Arc<str>>, new: &str) -> Option<Arc<str>> {
+        let uses = self.uses();
+        let idle = ids.iter().filter(|id| &***id != new);
+        let idle = idle.filter(|id| uses.get(*id).is_none_or(|of_session| of_session.open == 0));
+        let last_used = |id: &&Arc<str>| uses.get(*id).map(|of_session| of_session.last);
+        idle.min_by_key(|id| (last_used(id).is_none(), last_used(id))).cloned()
     }
 
     fn uses(&self) -> MutexGuard<'_, HashMap<Arc<str>, Use>> {

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::value::RawValue;
@@ -123,8 +123,11 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
         };
         match &message {
             JsonRpcMessage::Request(request) => {
-                self.is_started = true;
-                self.backlog.begin(request.id.clone());
+                self.is_started |= !matches!(request.request, ClientRequest::PingRequest(_));
+                // One that waits for changes is open for as long as the client likes.
+                if !matches!(request.request, ClientRequest::SubscriptionsListenRequest(_)) {
+                    self.backlog.begin(request.id.clone());
+                }
             }
             // rmcp would end for what comes before a request, and there is nothing yet that it could tell of.
             _ if !self.is_started => return,
@@ -132,7 +135,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    self.backlog.end(id);
+                    self.backlog.cancel(id);
                 }
             }
             _ => (),
@@ -197,6 +200,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
         };
         let line = serde_json::to_vec(&message);
         let (output, backlog) = (Arc::clone(&self.output), self.backlog.clone());
+        id.iter().for_each(|id| backlog.send(id));
         async move {
             let written = write_line(&output, line?).await;
             id.iter().for_each(|id| backlog.end(id));
