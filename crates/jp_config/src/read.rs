@@ -27,12 +27,28 @@ pub(crate) fn read(tree: &Tree) -> Result<(Config, Vec<Key>), Error> {
 }
 
 fn attempt(root: &Value) -> Result<(Config, Vec<Key>), Rejected> {
+    let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
+    if let Some(key) = list_for_table(&defaults, root, &Key::root()) {
+        return Err(Rejected { key, message: "invalid type: sequence, expected a map".to_owned() });
+    }
     let mut unknown = Vec::new();
     let mut record = |path: serde_ignored::Path<'_>| unknown.push(ignored_key(&path));
     let deserializer = serde_ignored::Deserializer::new(root, &mut record);
     match serde_path_to_error::deserialize(deserializer) {
         Ok(config) => Ok((config, unknown)),
         Err(error) => Err(Rejected { key: rejected_key(error.path()), message: error.inner().to_string() }),
+    }
+}
+
+/// Finds a list in the place of a table: serde would take its elements for the table's keys, in order.
+fn list_for_table(defaults: &Value, value: &Value, key: &Key) -> Option<Key> {
+    match (defaults, value) {
+        (Value::Object(_), Value::Array(_)) => Some(key.clone()),
+        (Value::Object(defaults), Value::Object(values)) => defaults
+            .iter()
+            .filter_map(|(name, default)| Some((name, default, values.get(name)?)))
+            .find_map(|(name, default, value)| list_for_table(default, value, &key.child(name.as_str()))),
+        _ => None,
     }
 }
 
@@ -141,6 +157,8 @@ mod tests {
             "conversation.attachments = ['a', { type = 'cmd' }]",
             "conversation.attachments = 'a'",
             "assistant = 'claude'",
+            "assistant = [[], 'claude']",
+            "assistant.model = ['claude']",
             "assistant.model.id.name = 'x'",
             "providers.llm.anthropic.api_key_command = []",
             "providers.mcp = 1",
@@ -155,6 +173,8 @@ mod tests {
             "failed to read configuration: conversation.attachments.1 = {\"type\":\"cmd\"} in .jp/config.toml: expected a key `path`",
             "failed to read configuration: conversation.attachments = \"a\" in .jp/config.toml: expected a list",
             "failed to read configuration: assistant = \"claude\" in .jp/config.toml: expected a table",
+            "failed to read configuration: assistant = [[],\"claude\"] in .jp/config.toml: expected a table",
+            "failed to read configuration: assistant.model = [\"claude\"] in .jp/config.toml: expected a table",
             "failed to read configuration: assistant.model.id = {\"name\":\"x\"} in .jp/config.toml: expected a string",
             "failed to read configuration: providers.llm.anthropic.api_key_command = [] in .jp/config.toml: expected a command line, or a list of a program and its arguments",
             "failed to read configuration: providers.mcp = 1 in .jp/config.toml: expected a table",
