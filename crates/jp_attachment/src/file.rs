@@ -16,11 +16,12 @@ pub use self::{
     walk::is_never_entered,
 };
 use self::{
-    plan::{Given, Plan, Planned},
+    plan::{Given, Plan},
     read::{Content, Kept},
 };
 use crate::{
     AttachError, Context, Declared, Delivered, Handler, Notice, Resolved, Scheme, Source, Unavailable, glob,
+    place::Identity,
 };
 
 /// Resolves files, directories and globs, inside the workspace and outside.
@@ -57,9 +58,9 @@ impl Handler for FileHandler {
     fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
         refuse_only_excludes(declared)?;
         let plan = plan::plan(declared, context)?;
-        let stamps = inspect::inspect(&plan.files, declared, context)?;
-        inspect::check_total(&stamps, context)?;
-        let kept = read::read(&plan.files, stamps, declared, context)?;
+        let inspected = inspect::inspect(&plan.files, declared, context)?;
+        inspect::check_total(&inspected, context)?;
+        let kept = read::read(&plan.files, inspected, declared, context)?;
         assemble(plan, kept, declared, context)
     }
 }
@@ -94,11 +95,13 @@ fn assemble(
     declared: &[Declared],
     context: &Context<'_>,
 ) -> Result<Resolved, AttachError> {
-    let mut resolved = Resolved { notices: plan.notices, ..Resolved::default() };
+    let resources = Vec::with_capacity(contents.len());
+    let mut resolved = Resolved { notices: plan.notices, resources, ..Resolved::default() };
     let mut outcomes = Vec::with_capacity(contents.len());
-    let paths: Vec<_> = plan.files.iter().map(|file| file.path.clone()).collect();
-    for (file, content) in plan.files.into_iter().zip(contents) {
-        outcomes.push(resolved.outcome(file, content));
+    let (paths, identities): (Vec<_>, Vec<_>) =
+        plan.files.into_iter().map(|file| (file.path, file.identity)).unzip();
+    for (identity, content) in identities.into_iter().zip(contents) {
+        outcomes.push(resolved.outcome(identity, content));
     }
     for (index, (declared, given)) in declared.iter().zip(plan.given).enumerate() {
         let Some(given) = given else { continue };
@@ -161,15 +164,15 @@ fn without_keys(given: Given, outcomes: &[Outcome], declared: &Declared) -> Resu
 
 impl Resolved {
     /// Takes in what became of a file.
-    fn outcome(&mut self, file: Planned, content: Tolerated<Content>) -> Outcome {
+    fn outcome(&mut self, identity: Identity, content: Tolerated<Content>) -> Outcome {
         match content {
             Ok(Content::Kept(kept)) => {
                 let (index, is_private_key) = (self.resources.len(), kept.is_private_key);
-                self.add(file, kept);
+                self.add(identity, kept);
                 Outcome::Resource { index, is_private_key }
             }
             Ok(Content::LeftOut) => {
-                let name = file.identity.name;
+                let name = identity.name;
                 self.notices.push(Notice::SecretFile { name: name.clone() });
                 Outcome::LeftOut(name)
             }
@@ -180,8 +183,8 @@ impl Resolved {
         }
     }
 
-    fn add(&mut self, file: Planned, kept: Kept) {
-        let mut resource = Resource::new(file.identity.uri, kept.blob).with_name(file.identity.name);
+    fn add(&mut self, identity: Identity, kept: Kept) {
+        let mut resource = Resource::new(identity.uri, kept.blob).with_name(identity.name);
         resource.mime_type = Some(kept.mime_type);
         resource.annotations = kept
             .last_modified

@@ -45,6 +45,12 @@ impl Progress {
         self.bytes_done.fetch_add(bytes, Relaxed);
     }
 
+    /// Counts a resource of this length that is done.
+    pub(crate) fn finish_read(&self, bytes: u64) {
+        self.read(bytes);
+        self.finish();
+    }
+
     /// Counts a resource that is done.
     pub(crate) fn finish(&self) {
         self.items_done.fetch_add(1, Relaxed);

@@ -1,5 +1,5 @@
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     sync::atomic::{AtomicBool, Ordering},
     thread,
 };
@@ -134,15 +134,17 @@ impl Merge {
         if size > limit {
             return Err(AttachError::TooManyBytes { files, size, limit });
         }
+        let resources = self.parts.into_iter().map(|part| part.resources);
         let mut resources: Vec<Vec<Option<_>>> =
-            self.parts.into_iter().map(|part| part.resources.into_iter().map(Some).collect()).collect();
-        let mut places = HashMap::new();
+            resources.map(|resources| resources.into_iter().map(Some).collect()).collect();
+        let mut places: Vec<Vec<Option<usize>>> =
+            resources.iter().map(|resources| vec![None; resources.len()]).collect();
+        merged.resources.reserve_exact(resources.iter().map(Vec::len).sum());
         self.delivered.sort_by_key(|(_, delivered)| delivered.declared);
         for (part, mut delivered) in self.delivered {
             for index in &mut delivered.resources {
-                let taken = resources[part][*index].take();
-                let place = *places.entry((part, *index)).or_insert(merged.resources.len());
-                merged.resources.extend(taken);
+                let place = *places[part][*index].get_or_insert(merged.resources.len());
+                merged.resources.extend(resources[part][*index].take());
                 *index = place;
             }
             merged.delivered.push(delivered);

@@ -13,7 +13,7 @@ use crate::{
     conversation::{self, Form, read_lines},
     events::parse::ParseError,
     lock::{self, Lock, TryLock},
-    writer::{Pending, Target, Work},
+    writer::Target,
 };
 
 /// Conversations and their blobs, below one directory.
@@ -176,12 +176,10 @@ impl Store {
         for line in indexes.iter().filter_map(|index| read.lines.get(*index)) {
             lines.push(to.modernise(line, &batch)?);
         }
-        let work = to.create(&lines, batch)?;
-        if let Work::Publish { staged, .. } = &work {
-            conversation::copy_base_config(&from.directory, staged.path())
-                .map_err(|source| WriteError::Io { path: to.directory.clone(), source })?;
-        }
-        Pending::new(&to.directory, work).finish()?;
+        let unpublished = to.create(&lines, batch)?;
+        conversation::copy_base_config(&from.directory, unpublished.staged.path())
+            .map_err(|source| WriteError::Io { path: to.directory.clone(), source })?;
+        unpublished.publish(&to.directory)?;
         to.target = Target::File(Form::Current);
         Ok(())
     }

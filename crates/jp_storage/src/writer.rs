@@ -58,7 +58,8 @@ pub enum WriteError {
     Json(#[from] serde_json::Error),
 }
 
-/// What is written and not durable yet; without [`finish`](Self::finish) it may be lost, and a new conversation is.
+/// What is not durable yet; without [`finish`](Self::finish) it may be lost. A new conversation is not even written, and
+/// is lost.
 #[derive(Debug)]
 #[must_use]
 pub struct Pending {
@@ -75,8 +76,19 @@ pub(crate) enum Work {
     Sync(append::Appended),
     /// Replacing the metadata.
     Metadata(Vec<u8>),
-    /// Giving a new conversation its name, once its content and its files are on disk.
-    Publish { staged: tempfile::TempDir, batch: Batch, is_one_file_system: bool },
+    /// Writing a new conversation, and giving it its name once its content and its files are on disk.
+    Publish(Unpublished),
+}
+
+/// A new conversation in a directory of its own that nobody finds yet.
+#[derive(Debug)]
+pub(crate) struct Unpublished {
+    pub(crate) staged: tempfile::TempDir,
+    events: String,
+    metadata: Vec<u8>,
+    batch: Batch,
+    /// Whether syncing the content's file system syncs the conversation too.
+    is_one_file_system: bool,
 }
 
 impl Pending {
@@ -90,16 +102,24 @@ impl Pending {
             Work::None => Ok(()),
             Work::Sync(appended) => appended.sync(),
             Work::Metadata(json) => files::replace_soon(&self.directory.join(METADATA), &json),
-            Work::Publish { staged, batch, is_one_file_system } => {
-                let is_synced = batch.commit()?.written > 0 && is_one_file_system;
-                publish(staged, is_synced, &self.directory)
-            }
+            Work::Publish(unpublished) => return unpublished.publish(&self.directory),
         };
         done.map_err(|source| WriteError::Io { path: self.directory, source })
     }
 }
 
-fn publish(staged: tempfile::TempDir, is_synced: bool, directory: &Path) -> io::Result<()> {
+impl Unpublished {
+    pub(crate) fn publish(self, directory: &Path) -> Result<(), WriteError> {
+        let failed = |source| WriteError::Io { path: directory.to_owned(), source };
+        let Self { staged, events, metadata, batch, is_one_file_system } = self;
+        fs::write(staged.path().join(EVENTS), events).map_err(failed)?;
+        fs::write(staged.path().join(METADATA), metadata).map_err(failed)?;
+        let is_synced = batch.commit()?.written > 0 && is_one_file_system;
+        give_name(staged, is_synced, directory).map_err(failed)
+    }
+}
+
+fn give_name(staged: tempfile::TempDir, is_synced: bool, directory: &Path) -> io::Result<()> {
     if !is_synced {
         for name in [EVENTS, METADATA] {
             fs::File::open(staged.path().join(name))?.sync_all()?;
@@ -147,7 +167,7 @@ impl Writer {
         }
         let lines = events.iter().map(|event| self.line(event)).collect::<Result<Vec<_>, _>>()?;
         let work = match self.target {
-            Target::New => self.create(&lines, batch)?,
+            Target::New => Work::Publish(self.create(&lines, batch)?),
             Target::File(Form::Older) => {
                 self.rewrite(lines, batch)?;
                 Work::None
@@ -177,20 +197,17 @@ impl Writer {
         event.to_json()
     }
 
-    /// Writes a new conversation under a temporary name; [`Pending::finish`] gives it its own, after its content. Until
-    /// then the content is found through the store that the batch is of, and its clones.
-    ///
-    /// Syncing the content's file system syncs the conversation with it, where they share one.
-    pub(crate) fn create(&self, lines: &[String], batch: Batch) -> Result<Work, WriteError> {
+    /// Makes a directory with a temporary name for a new conversation; [`Pending::finish`] writes it and gives it its
+    /// own, after its content. Until then the content is found through the store that the batch is of, and its clones.
+    pub(crate) fn create(&self, lines: &[String], batch: Batch) -> Result<Unpublished, WriteError> {
         let error = |source| WriteError::Io { path: self.directory.clone(), source };
         let parent = self.directory.parent().ok_or_else(|| error(io::Error::other("no parent directory")))?;
         fs::create_dir_all(parent).map_err(error)?;
         let staged = files::staging(0o777).tempdir_in(parent).map_err(error)?;
-        fs::write(staged.path().join(EVENTS), append::whole_file(lines)).map_err(error)?;
-        fs::write(staged.path().join(METADATA), self.metadata.to_json()).map_err(error)?;
         let is_one_file_system = files::share_file_system(parent, self.blobs.directory());
         batch.offer();
-        Ok(Work::Publish { staged, batch, is_one_file_system })
+        let (events, metadata) = (append::whole_file(lines), self.metadata.to_json());
+        Ok(Unpublished { staged, events, metadata, batch, is_one_file_system })
     }
 
     /// Rewrites a conversation of an older format, with the new events, in one step.

@@ -5,28 +5,40 @@ use std::{
 };
 
 use super::{Tolerated, plan::Planned};
-use crate::{AttachError, Context, Declared, FileStamp, parallel, special::special_file};
+use crate::{AttachError, Context, Declared, FileStamp, Known, Secrets, parallel, special::special_file};
 
-/// Looks at each file: one system call a file.
+/// What there is to know of a file without reading it.
+pub(super) struct Inspected {
+    pub(super) stamp: FileStamp,
+    /// What the store knows of it.
+    pub(super) known: Option<Known>,
+}
+
+/// Looks at each file, with one system call, and at what the store knows of it, where that is enough: where files
+/// are looked at for secrets, it is not.
 pub(super) fn inspect(
     files: &[Planned],
     declared: &[Declared],
     context: &Context<'_>,
-) -> Result<Vec<Tolerated<FileStamp>>, AttachError> {
+) -> Result<Vec<Tolerated<Inspected>>, AttachError> {
+    let is_trusted = context.secrets == Secrets::Off;
     let look = |(): &mut (), file: &Planned| {
         context.check_cancelled()?;
-        context.unavailable.tolerate(stamp(
-            &file.path,
-            &declared[file.declared].input,
-            context.limits.max_bytes,
-        ))
+        let stamp = stamp(&file.path, &declared[file.declared].input, context.limits.max_bytes);
+        context.unavailable.tolerate(stamp.map(|stamp| {
+            let known = is_trusted.then(|| context.store.known(&stamp)).flatten();
+            Inspected { stamp, known }
+        }))
     };
     parallel::map(files, context.workers, || (), look)
 }
 
 /// Refuses more bytes in all than are allowed.
-pub(super) fn check_total(stamps: &[Tolerated<FileStamp>], context: &Context<'_>) -> Result<(), AttachError> {
-    let sizes = stamps.iter().flatten().map(|stamp| stamp.size);
+pub(super) fn check_total(
+    inspected: &[Tolerated<Inspected>],
+    context: &Context<'_>,
+) -> Result<(), AttachError> {
+    let sizes = inspected.iter().flatten().map(|inspected| inspected.stamp.size);
     let (files, size) = (sizes.clone().count(), sizes.fold(0, u64::saturating_add));
     let limit = context.limits.max_total_bytes;
     if size > limit { Err(AttachError::TooManyBytes { files, size, limit }) } else { Ok(()) }

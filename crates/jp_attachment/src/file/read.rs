@@ -7,10 +7,12 @@ use std::{
 use jiff::Timestamp;
 use jp_resource::BlobRef;
 
-use super::{Tolerated, inspect, plan::Planned};
-use crate::{
-    AttachError, Context, Declared, FileStamp, Notice, Secrets, classify::classify, parallel, secret,
+use super::{
+    Tolerated,
+    inspect::{self, Inspected},
+    plan::Planned,
 };
+use crate::{AttachError, Context, Declared, FileStamp, Known, Notice, classify::classify, parallel, secret};
 
 /// How often a file is read again that changed while it was read.
 const RETRIES: usize = 3;
@@ -33,31 +35,54 @@ pub(super) struct Kept {
     pub(super) notices: Vec<Notice>,
 }
 
-/// Reads and keeps each file that the store does not know, or all where they are looked at for secrets.
+impl Kept {
+    fn known(known: Known, stamp: &FileStamp) -> Self {
+        Self {
+            blob: known.blob,
+            mime_type: known.mime_type,
+            last_modified: last_modified(stamp),
+            was_known: true,
+            is_private_key: false,
+            notices: Vec::new(),
+        }
+    }
+}
+
+/// Reads and keeps each file that the store does not know.
 pub(super) fn read(
     files: &[Planned],
-    stamps: Vec<Tolerated<FileStamp>>,
+    inspected: Vec<Tolerated<Inspected>>,
     declared: &[Declared],
     context: &Context<'_>,
 ) -> Result<Vec<Tolerated<Content>>, AttachError> {
-    let readable: Vec<(&Planned, &FileStamp)> =
-        files.iter().zip(&stamps).filter_map(|(file, stamp)| Some((file, stamp.as_ref().ok()?))).collect();
     if let Some(progress) = context.progress {
-        progress.expect(readable.len(), readable.iter().map(|(_, stamp)| stamp.size).sum());
+        for Inspected { stamp, known } in inspected.iter().flatten() {
+            progress.expect(1, stamp.size);
+            if known.is_some() {
+                progress.finish_read(stamp.size);
+            }
+        }
     }
+    let unread = |(file, inspected)| match inspected {
+        &Ok(Inspected { ref stamp, known: None }) => Some((file, stamp)),
+        _ => None,
+    };
+    let unread: Vec<_> = files.iter().zip(&inspected).filter_map(unread).collect();
     let work = |buffer: &mut Vec<u8>, (file, stamp): &(&Planned, &FileStamp)| {
         let reader = Reader { file, input: &declared[file.declared].input, context };
         context.check_cancelled()?;
-        let kept = reader.known_or_read(stamp, buffer);
+        let kept = reader.read(FileStamp::clone(stamp), buffer);
         if let Some(progress) = context.progress {
-            progress.read(stamp.size);
-            progress.finish();
+            progress.finish_read(stamp.size);
         }
         context.unavailable.tolerate(kept)
     };
-    let mut kept = parallel::map(&readable, context.workers, Vec::new, work)?.into_iter();
-    let each = |stamp: Tolerated<FileStamp>| stamp.and_then(|_| kept.next().expect("one for each stamp"));
-    Ok(stamps.into_iter().map(each).collect())
+    let mut read = parallel::map(&unread, context.workers, Vec::new, work)?.into_iter();
+    let content = |inspected: Tolerated<Inspected>| match inspected? {
+        Inspected { stamp, known: Some(known) } => Ok(Content::Kept(Kept::known(known, &stamp))),
+        Inspected { known: None, .. } => read.next().expect("one for each that is not known"),
+    };
+    Ok(inspected.into_iter().map(content).collect())
 }
 
 struct Reader<'a> {
@@ -67,21 +92,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn known_or_read(&self, stamp: &FileStamp, buffer: &mut Vec<u8>) -> Result<Content, AttachError> {
-        let is_trusted = self.context.secrets == Secrets::Off;
-        match is_trusted.then(|| self.context.store.known(stamp)).flatten() {
-            Some(known) => Ok(Content::Kept(Kept {
-                blob: known.blob,
-                mime_type: known.mime_type,
-                last_modified: last_modified(stamp),
-                was_known: true,
-                is_private_key: false,
-                notices: Vec::new(),
-            })),
-            None => self.read(stamp.clone(), buffer),
-        }
-    }
-
     fn read(&self, mut stamp: FileStamp, buffer: &mut Vec<u8>) -> Result<Content, AttachError> {
         let path = &self.file.path;
         let mut is_other = false;

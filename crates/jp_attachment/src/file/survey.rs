@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     ignored::IgnoreRules,
-    inspect,
+    inspect::{self, Inspected},
     plan::{self, Plan},
     read::last_modified,
     walk::{Found, Scope, Walk},
@@ -102,14 +102,14 @@ impl Survey {
         let context = context(place, limits);
         let all: Vec<_> = std::iter::once(declared).chain(excludes).cloned().collect();
         let plan = plan::plan(&all, &context)?;
-        let stamps = inspect::inspect(&plan.files, &all, &context)?;
-        inspect::check_total(&stamps, &context)?;
+        let inspected = inspect::inspect(&plan.files, &all, &context)?;
+        inspect::check_total(&inspected, &context)?;
         let mut survey = Self::default();
         survey.depend(declared, &plan, place);
         survey.notices = plan.notices;
-        for (file, stamp) in plan.files.into_iter().zip(stamps) {
-            match stamp {
-                Ok(stamp) => survey.files.push(Surveyed {
+        for (file, inspected) in plan.files.into_iter().zip(inspected) {
+            match inspected {
+                Ok(Inspected { stamp, .. }) => survey.files.push(Surveyed {
                     path: file.path,
                     found_at: file.found_at,
                     uri: file.identity.uri,

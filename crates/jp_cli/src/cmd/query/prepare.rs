@@ -96,6 +96,8 @@ fn attach(
     stamps: &Stamps,
 ) -> Result<Attachments, Failure> {
     let attaches = !explicit.is_empty() || !earlier.plan.resolve.is_empty();
+    // Whoever asks first waits for its thread to start: here, before another thread is in its way.
+    _ = context.interrupt();
     std::thread::scope(|scope| {
         if attaches {
             // Where there is no thread for it, it is read when it is needed.
