@@ -113,6 +113,8 @@ pub const MAX_ITEMS: usize = 1024;
 /// | **Lists** | | |
 /// | `x:{l*}` | `x:1,2%2C` | `{"l":["1","2,"]}` |
 /// | `x:{l*}` | `x:` | `{"l":[]}` |
+/// | `x:{l*,b}` | `x:,1` | `{"l":[""],"b":"1"}` an empty list leaves no comma |
+/// | `x:a{#l*}` | `x:a#` | `{"l":[""]}` and no `#` |
 /// | `x:{l}` | `x:1,2` | none: a list that is not exploded has lost its ends |
 /// | `x:a{/l*}` | `x:a/1/2` | `{"l":["1","2"]}` |
 /// | `x:a{/l*}/z` | `x:a/1/2/z` | `{"l":["1","2"]}` |

@@ -137,7 +137,9 @@ pub(super) fn put_pair(pairs: &Pairs, name: &str, value: &str, slots: &mut Slots
 fn put(capture: &Capture, value: &str, slots: &mut Slots) -> Option<()> {
     match capture.modifier {
         Modifier::None | Modifier::Prefix(_) => slots.put_text(capture, value),
-        Modifier::Explode if value.is_empty() => slots.put_list(capture, std::iter::empty()),
+        Modifier::Explode if value.is_empty() && capture.is_alone => {
+            slots.put_list(capture, std::iter::empty())
+        }
         Modifier::Explode => slots.put_list(capture, value.split(',')),
     }
 }

@@ -60,6 +60,8 @@ pub(super) struct Capture {
     pub(super) variable: usize,
     pub(super) modifier: Modifier,
     pub(super) class: Class,
+    /// Whether it is all of a `{v}` or `{+v}`, of which a list without items leaves nothing.
+    pub(super) is_alone: bool,
 }
 
 /// What a value may hold; encoded, it may hold everything.

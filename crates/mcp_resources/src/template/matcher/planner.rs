@@ -110,11 +110,12 @@ impl<'t> Planner<'t> {
             (_, Strictness::Strict) => Class::Simple,
             (_, Strictness::Lenient) => Class::Lenient,
         };
+        let is_alone = expression.operator != Operator::Fragment && expression.variables.len() == 1;
         for (index, variable) in expression.variables.iter().enumerate() {
             if index > 0 {
                 self.push_literal(",");
             }
-            let capture = self.capture(variable, class);
+            let capture = Capture { is_alone, ..self.capture(variable, class) };
             self.push_variable(Atom::Text(capture), variable)?;
         }
         Ok(())
@@ -149,7 +150,7 @@ impl<'t> Planner<'t> {
     fn capture(&self, specification: &VariableSpec, class: Class) -> Capture {
         let is_named = |name: &Arc<str>| **name == *specification.name;
         let variable = self.plan.names.iter().position(is_named).expect("names holds all");
-        Capture { variable, modifier: specification.modifier, class }
+        Capture { variable, modifier: specification.modifier, class, is_alone: false }
     }
 
     fn push_variable(&mut self, atom: Atom, variable: &'t VariableSpec) -> Result<(), TemplateError> {
