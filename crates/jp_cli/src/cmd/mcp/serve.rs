@@ -130,7 +130,7 @@ async fn serve_http(
     }
     let bound = http.bind(address).await.map_err(failure)?;
     let root = context.environment.display(Path::new(context.workspace.root()));
-    context.output.status(&format!("Offering {root} at http://{}/mcp; Ctrl-C ends it.", bound.address()));
+    context.output.status(&format!("Offering {root} at http://{}/mcp (Ctrl-C ends it).", bound.address()));
     if !has_token {
         context.output.hint(&format!(
             "every user of this machine can read it, as can all of its programs; set {TOKEN} to have a token asked for."
