@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::stream;
 use tempfile::SpooledTempFile;
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::Instant};
 
 use crate::{Error, Later, Loaded, TextSource, json::GAP, later::Gap};
 
@@ -34,6 +34,7 @@ pub struct Body {
 #[derive(Debug, Default)]
 pub(crate) struct Sending {
     taken: AtomicU64,
+    last_taken: Mutex<Option<Instant>>,
     failure: Mutex<Option<Error>>,
 }
 
@@ -41,6 +42,11 @@ impl Sending {
     /// Returns how many bytes the connection has taken.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Returns when the connection last took something.
+    pub(crate) fn last_taken(&self) -> Option<Instant> {
+        *self.last_taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives out why the body could not be read, as a connection only says that it broke.
@@ -53,6 +59,7 @@ impl Sending {
         match chunk {
             Ok(chunk) => {
                 self.taken.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+                *self.last_taken.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
                 Ok(chunk)
             }
             Err(error) => {

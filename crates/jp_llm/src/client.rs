@@ -7,7 +7,7 @@ use std::{
 
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use serde_json::Value;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::{
     Body, Decoder, Endpoint, Error, Fault, Refusal, RetryNotice, Server, StreamEvent,
@@ -114,16 +114,18 @@ impl Client {
         let request = self.endpoint.format.authorize(request, self.endpoint.api_key.as_ref());
         let (limit, len) = (self.endpoint.first_byte_timeout, body.len());
         let mut answer = pin!(request.send());
+        let mut since = Instant::now();
         loop {
-            let before = sending.taken();
-            match (timeout(limit, &mut answer).await, sending.taken()) {
-                (Ok(sent), _) => return sent.map_err(|error| self.request_error(error)),
+            if let Ok(sent) = timeout_at(since + limit, &mut answer).await {
+                return sent.map_err(|error| self.request_error(error));
+            }
+            match (sending.taken(), sending.last_taken()) {
                 // A slow upload is no silence.
-                (Err(_), taken) if taken > before => (),
-                (Err(_), taken) if taken < len => {
+                (_, Some(last)) if last > since => since = last,
+                (taken, _) if taken < len => {
                     return Err(self.stream_error(Fault::NotTaken { limit, taken, len }));
                 }
-                (Err(_), _) => return Err(self.stream_error(Fault::Idle { limit })),
+                _ => return Err(self.stream_error(Fault::Idle { limit })),
             }
         }
     }

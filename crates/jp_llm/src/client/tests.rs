@@ -308,6 +308,15 @@ fn silence_ends_the_answer_before_and_after_its_first_word() {
     }
 }
 
+#[test]
+fn silence_counts_from_what_the_server_took_last() {
+    let limit = Duration::from_secs(2);
+    let begin = Instant::now();
+    let (exchange, _) = play(vec![Reply::hang()], |endpoint| endpoint.first_byte_timeout = limit);
+    assert_eq!(exchange.error, "read the answer of llamacpp at URL: nothing came for 2 s");
+    assert!(begin.elapsed() < 2 * limit, "it waited twice: {:?}", begin.elapsed());
+}
+
 /// More than the buffers between a client and a server on one machine hold.
 const LONG: usize = 64 << 20;
 
