@@ -205,6 +205,23 @@ fn check_tells_what_interrupted_writers_left() {
     assert!(!run.stderr.contains("Removed") && run.stderr.contains(left), "{}", run.stderr);
 }
 
+/// A link in the workspace may have come with a clone.
+#[cfg(unix)]
+#[test]
+fn check_removes_nothing_through_a_link() {
+    let (_server, sandbox, _) = with_two_conversations();
+    let outside = tempfile::tempdir().unwrap();
+    let theirs = outside.path().join(".tmp-theirs");
+    fs::write(&theirs, "theirs").unwrap();
+    let long_ago = SystemTime::now() - Duration::from_secs(7200);
+    fs::File::open(&theirs).unwrap().set_modified(long_ago).unwrap();
+    for link in [".jp/conversations/link", ".jp/conversations/17000000000-link", ".jp/blobs/0a"] {
+        std::os::unix::fs::symlink(outside.path(), sandbox.path(link)).unwrap();
+    }
+    sandbox.jp(&["storage", "check"]);
+    assert!(theirs.exists());
+}
+
 #[test]
 fn status_counts_what_is_there() {
     let (_server, sandbox, _) = with_two_conversations();

@@ -35,6 +35,7 @@ pub use self::{
     read_ahead::ReadAhead,
     write::{Batch, CommitReport},
 };
+use crate::files::TEMPORARY;
 
 /// A store of blobs in a directory; cheap to clone, and clones know of each other's batches.
 #[derive(Debug, Clone)]
@@ -194,9 +195,6 @@ fn temporary_name(checksum: &Checksum, batch: u64) -> String {
 }
 
 const SUFFIX: &str = ".blob.gz";
-
-/// Start of the names of files that are not complete yet.
-const TEMPORARY: &str = ".tmp-";
 
 #[cfg(test)]
 mod tests {

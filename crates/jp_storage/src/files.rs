@@ -4,7 +4,39 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::Path,
+    time::Duration,
 };
+
+/// Start of the names of what is not complete yet.
+pub(crate) const TEMPORARY: &str = ".tmp-";
+
+/// Returns whether what is at `path` was not complete when its writer last saw it.
+pub(crate) fn is_temporary(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TEMPORARY))
+}
+
+/// Returns whether there is a directory at `path` that is no link.
+pub(crate) fn is_own_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// Removes a file or a directory that has not changed for `age`; returns whether it did, `None` where it is gone already.
+pub(crate) fn remove_stale(path: &Path, age: Duration) -> io::Result<Option<bool>> {
+    let remove = || {
+        let metadata = fs::symlink_metadata(path)?;
+        let is_stale = metadata.modified()?.elapsed().is_ok_and(|elapsed| elapsed >= age);
+        match (is_stale, metadata.is_dir()) {
+            (true, true) => fs::remove_dir_all(path)?,
+            (true, false) => fs::remove_file(path)?,
+            (false, _) => {}
+        }
+        Ok::<bool, io::Error>(is_stale)
+    };
+    match remove() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
+}
 
 /// Replaces the file at `path`, durably: content, name and all are on disk on return.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -53,7 +85,7 @@ pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
 /// Makes temporary files, or directories, that get the mode of ordinary ones: what the person's umask leaves of it.
 pub(crate) fn staging(mode: u32) -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".tmp-");
+    builder.prefix(TEMPORARY);
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

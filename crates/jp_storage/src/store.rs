@@ -12,6 +12,7 @@ use crate::{
     WriteError, Writer,
     conversation::{self, Form, read_lines},
     events::parse::ParseError,
+    files,
     lock::{self, Lock, TryLock},
     writer::Target,
 };
@@ -24,9 +25,6 @@ pub struct Store {
     places: Places,
     blobs: Blobs,
 }
-
-/// What is not finished yet, or not removed yet, starts with this.
-const TEMPORARY: &str = ".tmp-";
 
 /// Where a conversation is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -193,7 +191,7 @@ impl Store {
     /// Removes a conversation; its content stays until it is collected.
     pub fn remove(&self, located: &Located, _lock: Lock) -> Result<(), StoreError> {
         let error = |source| StoreError::Io { path: located.directory.clone(), source };
-        let removed = self.conversations().join(format!("{TEMPORARY}removed-{}", located.id));
+        let removed = self.conversations().join(format!("{}removed-{}", files::TEMPORARY, located.id));
         fs::rename(&located.directory, &removed).map_err(error)?;
         fs::remove_dir_all(&removed).map_err(error)
     }
@@ -203,18 +201,23 @@ impl Store {
         let path = self.conversations();
         let error = |source| StoreError::Io { path: path.clone(), source };
         let mut leftovers = self.blobs.clean_stale_temporaries(age)?;
-        let Ok(entries) = fs::read_dir(&path) else { return Ok(leftovers) };
-        for entry in entries {
+        // A link may have come with a clone and lead anywhere.
+        if !files::is_own_directory(&path) {
+            return Ok(leftovers);
+        }
+        for entry in fs::read_dir(&path).map_err(error)? {
             let path = entry.map_err(error)?.path();
-            // What replaces a file of a conversation stands beside it.
-            let inside = fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path());
-            let temporaries: Vec<PathBuf> = match is_temporary(&path) {
-                true => vec![path],
-                false => inside.filter(|path| is_temporary(path)).collect(),
+            let temporaries: Vec<PathBuf> = if files::is_temporary(&path) {
+                vec![path]
+            } else if files::is_own_directory(&path) {
+                // What replaces a file of a conversation stands beside it.
+                let inside = fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path());
+                inside.filter(|path| files::is_temporary(path)).collect()
+            } else {
+                Vec::new()
             };
             for path in temporaries {
-                let is_stale = remove_stale(&path, age).map_err(|source| StoreError::Io { path, source })?;
-                is_stale.into_iter().for_each(|is_stale| leftovers.count(is_stale));
+                leftovers.remove(&path, age).map_err(|source| StoreError::Io { path, source })?;
             }
         }
         Ok(leftovers)
@@ -254,34 +257,12 @@ impl Store {
         let entries = fs::read_dir(&located.directory).map_err(error)?;
         let paths = entries.map(|entry| entry.map(|entry| entry.path()));
         let mut paths: Vec<PathBuf> = paths.collect::<io::Result<_>>().map_err(error)?;
-        paths.retain(|path| !is_temporary(path));
+        paths.retain(|path| !files::is_temporary(path));
         paths.sort();
         Ok(paths)
     }
 
     fn lock_path(&self, id: ConversationId) -> PathBuf {
         self.locks.join(format!("{id}.lock"))
-    }
-}
-
-fn is_temporary(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TEMPORARY))
-}
-
-/// Removes a file or a directory that has not changed for `age`; returns whether it did, `None` where it is gone already.
-fn remove_stale(path: &Path, age: Duration) -> io::Result<Option<bool>> {
-    let remove = || {
-        let metadata = fs::symlink_metadata(path)?;
-        let is_stale = metadata.modified()?.elapsed().is_ok_and(|elapsed| elapsed >= age);
-        match (is_stale, metadata.is_dir()) {
-            (true, true) => fs::remove_dir_all(path)?,
-            (true, false) => fs::remove_file(path)?,
-            (false, _) => {}
-        }
-        Ok::<bool, io::Error>(is_stale)
-    };
-    match remove() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        result => result.map(Some),
     }
 }

@@ -8,7 +8,8 @@ use std::{
 
 use jp_resource::Checksum;
 
-use super::{BlobError, Blobs, SUFFIX, TEMPORARY};
+use super::{BlobError, Blobs, SUFFIX};
+use crate::files;
 
 /// A blob's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,9 +68,9 @@ impl Blobs {
     /// Removes temporary files that have not changed for `age`: what writers left that crashed.
     pub fn clean_stale_temporaries(&self, age: Duration) -> Result<Leftovers, BlobError> {
         let mut leftovers = Leftovers::default();
-        for shard in shards(&self.directory)? {
-            for path in list(&shard)?.into_iter().filter(|path| is_temporary(path)) {
-                leftovers.count(remove_stale(&path, age)?);
+        for shard in shards(&self.directory)?.into_iter().filter(|shard| files::is_own_directory(shard)) {
+            for path in list(&shard)?.into_iter().filter(|path| files::is_temporary(path)) {
+                leftovers.remove(&path, age).map_err(BlobError::io("remove", &path))?;
             }
         }
         Ok(leftovers)
@@ -77,11 +78,14 @@ impl Blobs {
 }
 
 impl Leftovers {
-    pub(crate) fn count(&mut self, is_removed: bool) {
-        match is_removed {
-            true => self.removed += 1,
-            false => self.kept += 1,
+    /// Removes a file or a directory if it has not changed for `age`, and counts it.
+    pub(crate) fn remove(&mut self, path: &Path, age: Duration) -> io::Result<()> {
+        match files::remove_stale(path, age)? {
+            Some(true) => self.removed += 1,
+            Some(false) => self.kept += 1,
+            None => {}
         }
+        Ok(())
     }
 }
 
@@ -140,24 +144,6 @@ fn checksum(path: &Path) -> Option<Checksum> {
     let shard = file_name(path.parent()?)?;
     let digits = format!("{shard}{rest}");
     if is_hexadecimal(&digits) { digits.parse().ok() } else { None }
-}
-
-fn remove_stale(path: &Path, age: Duration) -> Result<bool, BlobError> {
-    let remove = || -> io::Result<bool> {
-        let stale = fs::metadata(path)?.modified()?.elapsed().is_ok_and(|elapsed| elapsed >= age);
-        if stale {
-            fs::remove_file(path)?;
-        }
-        Ok(stale)
-    };
-    match remove() {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        result => result.map_err(BlobError::io("remove", path)),
-    }
-}
-
-fn is_temporary(path: &Path) -> bool {
-    file_name(path).is_some_and(|name| name.starts_with(TEMPORARY))
 }
 
 fn is_hexadecimal(digits: &str) -> bool {
@@ -236,6 +222,6 @@ mod tests {
     fn temporaries(blobs: &Blobs) -> Vec<PathBuf> {
         let shards = shards(blobs.directory()).unwrap();
         let files = shards.iter().flat_map(|shard| list(shard).unwrap());
-        files.filter(|path| is_temporary(path)).collect()
+        files.filter(|path| files::is_temporary(path)).collect()
     }
 }
