@@ -418,6 +418,7 @@ fn places(named: &Path) -> BTreeSet<PathBuf> {
     let mut links = BTreeSet::new();
     let mut place = PathBuf::new();
     let mut rest: Vec<PathBuf> = reversed(named);
+    let mut followed = 0;
     while let Some(component) = rest.pop() {
         match component.components().next() {
             Some(Component::CurDir) => (),
@@ -425,9 +426,10 @@ fn places(named: &Path) -> BTreeSet<PathBuf> {
             _ => place.push(component),
         }
         // Links may go in a circle.
-        if links.len() < MAX_LINKS
+        if followed < MAX_LINKS
             && let Ok(target) = place.read_link()
         {
+            followed += 1;
             links.insert(place.clone());
             place.pop();
             rest.extend(reversed(&target));

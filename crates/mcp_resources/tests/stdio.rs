@@ -86,7 +86,11 @@ async fn client_may_look_what_the_server_speaks_and_then_initialize() {
     let mut client = connect(&mut child, Era::Modern).await;
     let discovered = client.result("server/discover", json!({})).await;
     assert!(discovered["supportedVersions"].as_array().unwrap().contains(&json!("2025-11-25")));
+    // Neither this nor what is refused for want of a revision starts anything that a notification could be about.
+    client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     client.era = LATEST;
+    assert_eq!(client.error("resources/list", json!({})).await.0, -32602);
+    client.notify("notifications/cancelled", json!({ "requestId": 2 })).await;
     client.result("initialize", support::initialize("2025-11-25")).await;
     client.notify("notifications/initialized", json!({})).await;
     assert_eq!(read(&mut client, "notes://a%20b.md").await[0]["text"], "# Spaced");
@@ -335,28 +339,50 @@ async fn batch_is_refused_where_the_revision_has_none() {
         for batch in [json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]), json!([])] {
             client.write(batch).await;
             let answer = client.read().await;
-            assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(null), &json!(-32600)), "{era:?}");
+            assert_eq!((answer.get("id"), &answer["error"]["code"]), (None, &json!(-32600)), "{era:?}");
         }
         client.result("resources/list", json!({})).await;
     }
 }
 
 #[tokio::test]
-async fn batch_with_more_bytes_than_are_read_at_once_is_split() {
+async fn batch_has_a_hundred_messages_at_the_most_with_an_id_each() {
     let (_outside, directory) = notes();
     let mut child = start(&directory);
     let mut client = connect(&mut child, Era::Legacy("2025-03-26")).await;
     let request = |id: u64| {
         json!({ "jsonrpc": "2.0", "id": id, "method": "resources/read",
-        "params": { "uri": "notes://todo.md", "filler": "x".repeat(100) } })
+        "params": { "uri": "notes://todo.md", "filler": "x".repeat(1000) } })
     };
-    client.write((1000..1500).map(request).collect()).await;
-    let mut open: std::collections::BTreeSet<u64> = (1000..1500).collect();
+    client.write((1000..1100).map(request).collect()).await;
+    let mut open: std::collections::BTreeSet<u64> = (1000..1100).collect();
     while !open.is_empty() {
         let answer = client.read().await;
         assert_eq!(answer["result"]["contents"][0]["uri"], "notes://todo.md");
         assert!(open.remove(&answer["id"].as_u64().unwrap()), "one answer each");
     }
+    client.write((1000..1101).map(request).collect()).await;
+    let answer = client.read().await;
+    assert_eq!((answer.get("id"), &answer["error"]["code"]), (None, &json!(-32600)));
+    client.write_line(&format!("[{}", request(1000))).await;
+    let answer = client.read().await;
+    assert_eq!((answer.get("id"), &answer["error"]["code"]), (None, &json!(-32700)));
+    client.write(json!([request(1000), request(1000)])).await;
+    let answers = [client.read().await, client.read().await];
+    let mut codes = answers.map(|answer| (answer["id"].as_u64(), answer["error"]["code"].as_i64()));
+    codes.sort();
+    assert_eq!(codes, [(Some(1000), None), (Some(1000), Some(-32600))], "one of them is refused");
+}
+
+#[tokio::test]
+async fn server_ends_with_its_client_though_that_does_not_read() {
+    let (_outside, directory) = notes();
+    std::fs::write(directory.join("large.md"), "x".repeat(9_000_000)).unwrap();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, LATEST).await;
+    client.send("resources/read", json!({ "uri": "notes://large.md" })).await;
+    client.close().await;
+    tokio::time::timeout(PATIENCE, child.wait()).await.expect("it goes on").unwrap();
 }
 
 #[tokio::test]
@@ -367,24 +393,29 @@ async fn what_cannot_be_read_is_answered_with_its_id_where_it_has_one() {
         let mut child = start(&directory);
         let mut client = connect(&mut child, era).await;
         for (line, id, code) in [
-            (r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":["a"]}"#, json!(7), -32602),
+            (r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":["a"]}"#, Some(json!(7)), -32602),
             (
                 r#"{"jsonrpc":"2.0","id":"x","method":"resources/read","params":{"uri":"\ud800"}}"#,
-                json!("x"),
+                Some(json!("x")),
                 -32602,
             ),
-            (&format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{deep}}}"#), json!(7), -32602),
-            (r#"{"jsonrpc":"2.0","id":7,"method":5}"#, json!(7), -32600),
-            (r#"{"id":7,"method":"ping"}"#, json!(7), -32600),
-            (r#"{"jsonrpc":"2.0","id":7}"#, json!(7), -32600),
-            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, json!(null), -32600),
-            ("garbage", json!(null), -32700),
-            (r#"{"jsonrpc":"2.0","id":7} {}"#, json!(null), -32700),
-            ("5", json!(null), -32600),
+            (
+                &format!(r#"{{"jsonrpc":"2.0","id":7,"method":"ping","params":{deep}}}"#),
+                Some(json!(7)),
+                -32602,
+            ),
+            (r#"{"jsonrpc":"2.0","id":7,"method":5}"#, Some(json!(7)), -32600),
+            (r#"{"id":7,"method":"ping"}"#, Some(json!(7)), -32600),
+            (r#"{"jsonrpc":"2.0","id":7}"#, Some(json!(7)), -32600),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, None, -32600),
+            ("garbage", None, -32700),
+            (r#"{"jsonrpc":"2.0","id":7} {}"#, None, -32700),
+            ("5", None, -32600),
         ] {
             client.write_line(line).await;
             let answer = client.read().await;
-            assert_eq!((&answer["id"], &answer["error"]["code"]), (&id, &json!(code)), "{era:?} {line:.100}");
+            let told = (answer.get("id"), &answer["error"]["code"]);
+            assert_eq!(told, (id.as_ref(), &json!(code)), "{era:?} {line:.100}");
         }
         // Nothing is said of notices and responses.
         for line in [r#"{"jsonrpc":"2.0","method":"x","params":5}"#, r#"{"jsonrpc":"2.0","id":3,"result":5}"#]

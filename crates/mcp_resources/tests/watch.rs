@@ -153,6 +153,13 @@ async fn subscriber_hears_of_a_file_behind_a_link() {
     assert_eq!(updated(&mut client).await, "org://a.org", "the link leads elsewhere");
     fs::write(&other, "4").unwrap();
     assert_eq!(updated(&mut client).await, "org://a.org", "what it leads to is watched");
+    settle(&mut client, directory.path(), "watched").await;
+    for circle in ["a.org", "a.org/x"] {
+        std::os::unix::fs::symlink(circle, directory.path().join("new")).unwrap();
+        fs::rename(directory.path().join("new"), directory.path().join("a.org")).unwrap();
+        assert_eq!(updated(&mut client).await, "org://a.org", "a link in a circle");
+        settle(&mut client, directory.path(), circle.split('/').next_back().unwrap()).await;
+    }
 }
 
 #[cfg(unix)]

@@ -14,15 +14,15 @@ use tokio::time::timeout;
 #[cfg(feature = "stdio")]
 const MAX_REQUESTS: usize = 1024;
 
+/// How many requests may wait for changes.
+#[cfg(feature = "stdio")]
+const MAX_LISTENING: usize = 4096;
+
 /// How many answers may wait for the client before no more are begun, and how many are begun at once.
 const MAX_ANSWERS: usize = 32;
 
 /// How long making an answer keeps others from being begun.
 const BEGINNING: Duration = Duration::from_millis(250);
-
-/// How long nothing is read from a client that has no room. What it says may be what others of its requests wait for.
-#[cfg(feature = "stdio")]
-const PAUSE: Duration = Duration::from_secs(1);
 
 /// The requests of one client that are not answered. Clones are the same.
 #[derive(Debug, Clone)]
@@ -38,19 +38,29 @@ struct Shared {
 /// How far the answer to a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
+    /// It has one when the client likes: it waits for changes.
+    Listening,
     Open,
     Made,
-    /// The transport has it, and it is written whatever the client says.
-    Sending,
 }
 
 /// What a transport tells of its client; where it tells nothing, this is nothing, and there is always room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Load {
+    /// Those that wait for changes.
+    listening: usize,
+    /// The others.
     requests: usize,
-    /// How many answers wait for the client.
+    /// Those of them that have an answer.
     made: usize,
+    /// Answers that are being written. What asked for them is over.
+    sending: usize,
 }
+
+/// An answer that is being written, whatever the client says; once this is dropped, it is no more.
+#[cfg(feature = "stdio")]
+#[derive(Debug)]
+pub(super) struct Sending(Backlog);
 
 impl Default for Backlog {
     fn default() -> Self {
@@ -61,37 +71,42 @@ impl Default for Backlog {
 
 impl Backlog {
     /// A request came.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be taken.
     #[cfg(feature = "stdio")]
-    pub(super) fn begin(&self, id: RequestId) {
-        self.change(|requests| _ = requests.entry(id).or_insert(Stage::Open));
+    pub(super) fn begin(&self, id: &RequestId, is_listening: bool) -> Result<(), String> {
+        let listening = self.0.load.borrow().listening;
+        if is_listening && listening >= MAX_LISTENING {
+            return Err(format!("{listening} streams are open; cancel one first"));
+        }
+        let mut is_new = false;
+        self.change(id, |stage| {
+            is_new = stage.is_none();
+            stage.or(Some(if is_listening { Stage::Listening } else { Stage::Open }))
+        });
+        if is_new { Ok(()) } else { Err("a request with this id has no answer yet".to_owned()) }
     }
 
     /// The transport has the answer to a request.
     #[cfg(feature = "stdio")]
-    pub(super) fn send(&self, id: &RequestId) {
-        self.reach(id, Stage::Sending);
-    }
-
-    /// The client has the answer.
-    #[cfg(feature = "stdio")]
-    pub(super) fn end(&self, id: &RequestId) {
-        self.change(|requests| _ = requests.remove(id));
+    pub(super) fn send(&self, id: &RequestId) -> Sending {
+        self.0.load.send_modify(|load| load.sending += 1);
+        self.change(id, |_| None);
+        Sending(self.clone())
     }
 
     /// The client wants no answer any more.
     #[cfg(feature = "stdio")]
     pub(super) fn cancel(&self, id: &RequestId) {
-        self.change(|requests| {
-            if requests.get(id).is_some_and(|stage| *stage != Stage::Sending) {
-                requests.remove(id);
-            }
-        });
+        self.change(id, |_| None);
     }
 
-    /// Waits until another request may be taken, for a while.
+    /// Waits until another request may be taken.
     #[cfg(feature = "stdio")]
     pub(super) async fn room_for_request(&self) {
-        let _ = timeout(PAUSE, self.wait(|load| load.requests < MAX_REQUESTS)).await;
+        self.wait(|load| load.requests + load.sending < MAX_REQUESTS).await;
     }
 
     /// Makes an answer once there is room for it. What is `cancelled` waits for none: it ends by itself.
@@ -115,13 +130,13 @@ impl Backlog {
             Ok(answer) => answer,
             Err(_) => work.await,
         };
-        self.reach(&id, Stage::Made);
+        self.change(&id, |stage| stage.map(|stage| stage.max(Stage::Made)));
         answer
     }
 
     async fn room_for_answer(&self) -> Option<SemaphorePermit<'_>> {
         let beginning = self.0.beginnings.acquire().await.ok();
-        self.wait(|load| load.made < MAX_ANSWERS).await;
+        self.wait(|load| load.made + load.sending < MAX_ANSWERS).await;
         beginning
     }
 
@@ -132,19 +147,87 @@ impl Backlog {
         }
     }
 
-    fn reach(&self, id: &RequestId, stage: Stage) {
-        self.change(|requests| {
-            if let Some(reached) = requests.get_mut(id) {
-                *reached = stage.max(*reached);
-            }
+    fn change(&self, id: &RequestId, change: impl FnOnce(Option<Stage>) -> Option<Stage>) {
+        let mut requests = self.0.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = requests.get(id).copied();
+        let after = change(before);
+        if after == before {
+            return;
+        }
+        match after {
+            Some(stage) => _ = requests.insert(id.clone(), stage),
+            None => _ = requests.remove(id),
+        }
+        self.0.load.send_modify(|load| {
+            load.count(before, usize::wrapping_sub);
+            load.count(after, usize::wrapping_add);
         });
     }
+}
 
-    fn change(&self, change: impl FnOnce(&mut HashMap<RequestId, Stage>)) {
-        let mut requests = self.0.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        change(&mut requests);
-        let made = requests.values().filter(|stage| **stage != Stage::Open).count();
-        let load = Load { requests: requests.len(), made };
-        self.0.load.send_if_modified(|before| std::mem::replace(before, load) != load);
+#[cfg(feature = "stdio")]
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.0.load.send_modify(|load| load.sending -= 1);
+    }
+}
+
+impl Load {
+    fn count(&mut self, stage: Option<Stage>, change: fn(usize, usize) -> usize) {
+        match stage {
+            None => (),
+            Some(Stage::Listening) => self.listening = change(self.listening, 1),
+            Some(Stage::Open) => self.requests = change(self.requests, 1),
+            Some(Stage::Made) => {
+                self.requests = change(self.requests, 1);
+                self.made = change(self.made, 1);
+            }
+        }
+    }
+}
+
+#[cfg(all(test, feature = "stdio"))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever is asked, cancelled, made and written, in whatever order: once all is over nothing is left.
+        #[test]
+        fn load_is_what_is_open(steps in prop::collection::vec((0..5, 0..4_i64), 0..60)) {
+            let backlog = Backlog::default();
+            let mut writing = Vec::new();
+            for (step, id) in steps {
+                let id = RequestId::Number(id);
+                match step {
+                    0 | 1 => _ = backlog.begin(&id, step == 0),
+                    2 => backlog.cancel(&id),
+                    3 => backlog.change(&id, |stage| stage.map(|stage| stage.max(Stage::Made))),
+                    _ if writing.len() < 3 => writing.push(backlog.send(&id)),
+                    _ => drop(writing.remove(0)),
+                }
+                let load = *backlog.0.load.borrow();
+                let open = backlog.0.requests.lock().unwrap().len();
+                prop_assert_eq!((load.listening + load.requests, load.sending), (open, writing.len()));
+                prop_assert!(load.made <= load.requests);
+            }
+            drop(writing);
+            (0..4).for_each(|id| backlog.cancel(&RequestId::Number(id)));
+            prop_assert_eq!(*backlog.0.load.borrow(), Load::default());
+        }
+    }
+
+    #[test]
+    fn id_is_free_once_its_answer_is_being_written() {
+        let backlog = Backlog::default();
+        let id = RequestId::Number(1);
+        backlog.begin(&id, false).unwrap();
+        backlog.begin(&id, false).unwrap_err();
+        backlog.begin(&id, true).unwrap_err();
+        let writing = backlog.send(&id);
+        backlog.begin(&id, false).unwrap();
+        drop(writing);
+        backlog.begin(&id, false).unwrap_err();
     }
 }

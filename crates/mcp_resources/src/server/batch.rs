@@ -2,11 +2,19 @@
 
 use rmcp::model::ProtocolVersion;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
-/// The messages of a batch; nothing if the text is none, or one of no messages.
-pub(super) fn messages(text: &[u8]) -> Option<Vec<Value>> {
-    let messages: Vec<Value> = serde_json::from_slice(text).ok()?;
-    (!messages.is_empty()).then_some(messages)
+/// How many messages a batch may have.
+pub(super) const MAX_MESSAGES: usize = 100;
+
+/// The messages of a batch, which may be any JSON and any number.
+pub(super) fn messages(text: &[u8]) -> serde_json::Result<Vec<&RawValue>> {
+    serde_json::from_slice(text)
+}
+
+/// Whether a batch may have so many messages.
+pub(super) fn is_sound(count: usize) -> bool {
+    (1..=MAX_MESSAGES).contains(&count)
 }
 
 /// Whether a text begins as a batch does.

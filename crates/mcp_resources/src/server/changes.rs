@@ -1,6 +1,7 @@
 //! What clients are told without asking.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::Peer;
@@ -19,6 +20,12 @@ pub(super) const MAX_SUBSCRIPTIONS: usize = 1024;
 /// How many bytes the URIs may have that a client subscribed to.
 const MAX_SUBSCRIBED_BYTES: usize = 1024 * 1024;
 
+/// How many bytes the URIs may take in memory that all streams of a client are about.
+const MAX_STREAMED_BYTES: usize = 16 * MAX_SUBSCRIBED_BYTES;
+
+/// What a URI takes beside its own bytes, about.
+const OVERHEAD: usize = 256;
+
 /// The URIs that a client subscribed to, as it wrote them, by the form in which URIs are compared.
 #[derive(Debug, Clone)]
 pub(super) struct Subscriptions {
@@ -30,6 +37,8 @@ pub(super) struct Subscriptions {
 struct Subscribed {
     registry: Registry,
     uris: Mutex<BTreeMap<String, BTreeSet<String>>>,
+    /// What the URIs of all streams of the client take.
+    streamed: Arc<AtomicUsize>,
 }
 
 /// What happened since a client was told.
@@ -49,7 +58,16 @@ enum Updated {
 
 impl Subscriptions {
     pub(super) fn new(registry: Registry) -> Self {
-        Self { shared: Arc::new(Subscribed { registry, uris: Mutex::default() }) }
+        Self::counted(registry, Arc::default())
+    }
+
+    /// Those of another stream of the same client.
+    pub(super) fn another(&self) -> Self {
+        Self::counted(self.shared.registry.clone(), Arc::clone(&self.shared.streamed))
+    }
+
+    fn counted(registry: Registry, streamed: Arc<AtomicUsize>) -> Self {
+        Self { shared: Arc::new(Subscribed { registry, uris: Mutex::default(), streamed }) }
     }
 
     /// Says whether there was room.
@@ -57,7 +75,7 @@ impl Subscriptions {
         let Some(key) = normal_uri(uri) else { return false };
         let mut uris = self.shared.uris();
         let known = uris.get(&key).is_some_and(|spellings| spellings.contains(uri));
-        let room = known || has_room(uris.values().flatten(), uri);
+        let room = known || has_room(uris.values().flatten(), uri) && self.shared.take(uri);
         if room {
             let spellings = uris.entry(key.clone()).or_default();
             if spellings.is_empty() {
@@ -72,7 +90,9 @@ impl Subscriptions {
         let Some(key) = normal_uri(uri) else { return };
         let mut uris = self.shared.uris();
         let Some(spellings) = uris.get_mut(&key) else { return };
-        spellings.remove(uri);
+        if spellings.remove(uri) {
+            self.shared.give_back(uri);
+        }
         if spellings.is_empty() {
             uris.remove(&key);
             self.shared.registry.end_interest(&key);
@@ -97,6 +117,16 @@ fn has_room<'u>(uris: impl Iterator<Item = &'u String>, uri: &str) -> bool {
 }
 
 impl Subscribed {
+    /// Says whether there is room for another URI in all streams of the client.
+    fn take(&self, uri: &str) -> bool {
+        let with = |taken: usize| Some(taken + uri.len() + OVERHEAD).filter(|sum| *sum <= MAX_STREAMED_BYTES);
+        self.streamed.fetch_update(Relaxed, Relaxed, with).is_ok()
+    }
+
+    fn give_back(&self, uri: &str) {
+        self.streamed.fetch_sub(uri.len() + OVERHEAD, Relaxed);
+    }
+
     fn uris(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<String>>> {
         self.uris.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,7 +134,9 @@ impl Subscribed {
 
 impl Drop for Subscribed {
     fn drop(&mut self) {
-        self.uris().keys().for_each(|uri| self.registry.end_interest(uri));
+        let uris = self.uris();
+        uris.keys().for_each(|uri| self.registry.end_interest(uri));
+        uris.values().flatten().for_each(|uri| self.give_back(uri));
     }
 }
 
@@ -181,5 +213,25 @@ pub(super) async fn listen(
                 return;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_of_a_client_share_what_uris_may_take() {
+        let first = Subscriptions::new(Registry::new());
+        let uri = |number: usize| format!("x:{number:01000}");
+        let fill = |stream: &Subscriptions| (0..1000).filter(|number| stream.add(&uri(*number))).count();
+        let all = MAX_STREAMED_BYTES / (uri(0).len() + OVERHEAD);
+        let streams: Vec<_> = (0..20).map(|_| first.another()).collect();
+        assert_eq!(streams.iter().map(fill).sum::<usize>(), all);
+        assert!(!first.add(&uri(0)));
+        streams[0].remove(&uri(0));
+        assert!(first.add(&uri(0)) && !first.add(&uri(1)));
+        drop(streams);
+        assert_eq!(fill(&first), 1000);
     }
 }

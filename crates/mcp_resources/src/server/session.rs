@@ -101,10 +101,9 @@ impl<H: ServerHandler> Session<H> {
     ) -> Result<T, ErrorData> {
         // On the heap: futures of futures would not fit on the stack of a thread that is not optimised.
         let work = Box::pin(unless_panicked(work));
-        let work = self.backlog.answer(id, cancelled, work);
         match &self.server.metrics {
-            Some(metrics) => metrics.measure(method, work).await,
-            None => work.await,
+            Some(metrics) => self.backlog.answer(id, cancelled, metrics.measure(method, work)).await,
+            None => self.backlog.answer(id, cancelled, work).await,
         }
     }
 
@@ -118,7 +117,7 @@ impl<H: ServerHandler> Session<H> {
     /// Prepares a stream about those of these resources that there are.
     fn listener<'u>(&self, uris: impl Iterator<Item = &'u String>) -> Listener {
         let events = self.server.registry.events();
-        let subscriptions = Subscriptions::new(self.server.registry.clone());
+        let subscriptions = self.subscriptions.another();
         let uris = uris.take(MAX_SUBSCRIPTIONS).filter(|uri| self.server.registry.contains(uri));
         let uris = uris.filter(|uri| subscriptions.add(uri)).cloned().collect();
         self.server.registry.settle_interests();
@@ -475,7 +474,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         if let Some(error) = misread(&request, is_modern(&context)) {
             return Err(error);
         }
-        unless_panicked(self.handler().on_custom_request(request, context)).await
+        let (id, cancelled) = asked(&context);
+        let work = Box::pin(unless_panicked(self.handler().on_custom_request(request, context)));
+        self.backlog.answer(id, cancelled, work).await
     }
 
     async fn on_cancelled(

@@ -16,8 +16,8 @@ impl<H: ServerHandler> Server<H> {
     /// Serves the client on standard input and output until it closes them, as a program whose `main` does no more:
     /// with a runtime of its own, and without waiting for handlers that still block at the end.
     ///
-    /// Nothing else may be written to standard output; standard error is free. A client that does not read is not read
-    /// from either, once 32 answers wait for it or 1,024 of its requests are open.
+    /// Nothing else may be written to standard output; standard error is free. For a client that does not read, no more
+    /// answers are begun once 32 wait for it, and with 1,024 requests open it is read from a line a second.
     ///
     /// # Errors
     ///
@@ -40,7 +40,7 @@ impl<H: ServerHandler> Server<H> {
     pub async fn serve_stdio(self) -> Result<(), ServeError> {
         let session = Arc::new(self).session();
         let (input, output) = stdio_pipes();
-        let lines = Lines::new(input, output, session.backlog(), session.client_ended());
+        let lines = Lines::new(input, output, &session);
         let running = match session.serve(lines).await {
             Ok(running) => running,
             // A client that only looked whether the server starts.

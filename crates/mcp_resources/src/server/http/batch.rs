@@ -13,13 +13,10 @@ use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use rmcp::ServerHandler;
 use rmcp::model::ErrorCode;
-use serde_json::{Value, json};
+use serde_json::{Value, from_str, json};
 
 use super::{Endpoint, invalid};
 use crate::server::batch;
-
-/// How many messages a batch may have.
-const MAX_MESSAGES: usize = 100;
 
 const NO_MESSAGE: &str = "this is not a message of JSON-RPC 2.0";
 
@@ -35,9 +32,14 @@ pub(super) async fn answer<H: ServerHandler>(
     head: &Parts,
     body: &[u8],
 ) -> Response<BoxBody<Bytes, Infallible>> {
-    let Some(messages) = messages(&head.headers, body) else {
-        return invalid(ErrorCode::INVALID_REQUEST, REFUSAL);
+    let messages = match batch::messages(body) {
+        Ok(messages) => messages.iter().map(|message| from_str(message.get()).unwrap_or_default()).collect(),
+        Err(error) => return invalid(ErrorCode::PARSE_ERROR, &format!("the batch is not JSON: {error}")),
     };
+    let messages: Vec<Value> = messages;
+    if !may_send(&head.headers, &messages) {
+        return invalid(ErrorCode::INVALID_REQUEST, REFUSAL);
+    }
     let mut streams = Vec::new();
     let mut answer = None;
     for message in messages {
@@ -106,13 +108,11 @@ fn refused(message: &Value, error: &Value) -> BoxBody<Bytes, Infallible> {
     Full::new(Bytes::from(format!("data: {answer}\n\n"))).boxed()
 }
 
-/// The messages of a batch from a client that may send one. A client that names no revision speaks 2025-03-26.
-fn messages(headers: &HeaderMap, body: &[u8]) -> Option<Vec<Value>> {
-    let may = headers.get("mcp-protocol-version").is_none_or(|version| version == batch::revision());
-    let messages = batch::messages(body).filter(|_| may)?;
-    let is_sound = |message: &Value| message["method"] != "initialize";
-    let may = messages.len() <= MAX_MESSAGES && messages.iter().all(is_sound);
-    may.then_some(messages)
+/// Whether a client may send this as a batch. One that names no revision speaks 2025-03-26.
+fn may_send(headers: &HeaderMap, messages: &[Value]) -> bool {
+    headers.get("mcp-protocol-version").is_none_or(|version| version == batch::revision())
+        && batch::is_sound(messages.len())
+        && messages.iter().all(|message| message["method"] != "initialize")
 }
 
 impl Body for Joined {

@@ -1,21 +1,27 @@
 //! One client's lines of JSON-RPC, and the lines that it is answered with.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::ServerHandler;
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, ProtocolVersion,
+    RequestId,
+};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{Mutex, watch};
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::server::backlog::Backlog;
 use crate::server::batch;
+use crate::server::session::Session;
 
 /// How long a line may be in bytes.
 const MAX_LINE: usize = 16 * 1024 * 1024;
@@ -23,20 +29,25 @@ const MAX_LINE: usize = 16 * 1024 * 1024;
 /// How many answers to lines that are no messages may wait for the client.
 const MAX_REFUSALS: usize = 64;
 
-/// How long a client that says no more may take to read them.
+/// How long nothing is read from a client that has no room. What it says may be what others of its requests wait for.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long a client that says no more may take to read what it is still told.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A transport of lines with one message each, or with a batch where the client's revision has them.
 ///
-/// Each request gets an answer with its id, if it can be read from the line. A client that does not read its answers is
-/// not read from any more once they are many.
+/// Each request gets an answer with its id, if it can be read from the line. From a client that does not read its answers
+/// a line a second is read once they are many.
 pub(super) struct Lines<R, W> {
     input: BufReader<R>,
     /// What was read of a line.
     line: Vec<u8>,
     /// Whether the line is longer than one may be, and what follows of it is passed over.
     is_too_long: bool,
-    /// Whether there was a request yet.
+    /// The revisions that a client may start with.
+    revisions: Cow<'static, [ProtocolVersion]>,
+    /// Whether the client started.
     is_started: bool,
     /// Whether the client may send batches, once it has initialized.
     has_batches: Option<bool>,
@@ -45,24 +56,28 @@ pub(super) struct Lines<R, W> {
     output: Arc<Mutex<Option<W>>>,
     /// Answers to lines that are no messages, on their way.
     refusals: JoinSet<io::Result<()>>,
+    /// Until when nothing is read.
+    paused_until: Option<Instant>,
     backlog: Backlog,
     /// Whether the client wrote all: requests that wait for changes then wait for nothing, and rmcp waits for requests.
     ended: watch::Sender<bool>,
 }
 
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
-    pub(super) fn new(input: R, output: W, backlog: Backlog, ended: watch::Sender<bool>) -> Self {
+    pub(super) fn new<H: ServerHandler>(input: R, output: W, session: &Session<H>) -> Self {
         Self {
             input: BufReader::new(input),
             line: Vec::new(),
             is_too_long: false,
+            revisions: session.supported_protocol_versions(),
             is_started: false,
             has_batches: None,
             messages: VecDeque::new(),
             output: Arc::new(Mutex::new(Some(output))),
             refusals: JoinSet::new(),
-            backlog,
-            ended,
+            paused_until: None,
+            backlog: session.backlog(),
+            ended: session.client_ended(),
         }
     }
 
@@ -102,17 +117,18 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
             return;
         }
         self.has_batches = self.has_batches.or_else(|| batch::initializes(line));
-        match batch::is_batch(line) {
-            false => self.take(line),
-            true => match batch::messages(line).filter(|_| self.has_batches == Some(true)) {
-                Some(messages) => {
-                    messages.iter().for_each(|message| self.take(message.to_string().as_bytes()));
-                }
-                None => {
-                    let why = "a batch, which has messages and which only 2025-03-26 has, is no request";
-                    self.refuse(None, ErrorData::invalid_request(why, None));
-                }
-            },
+        if !batch::is_batch(line) {
+            return self.take(line);
+        }
+        match batch::messages(line) {
+            Ok(messages) if self.has_batches == Some(true) && batch::is_sound(messages.len()) => {
+                messages.iter().for_each(|message| self.take(message.get().as_bytes()));
+            }
+            Ok(_) => {
+                let why = "a batch, which 2025-03-26 alone has, of 1 to 100 messages, is no request";
+                self.refuse(None, ErrorData::invalid_request(why, None));
+            }
+            Err(error) => self.misread(line, &error),
         }
     }
 
@@ -123,13 +139,14 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
         };
         match &message {
             JsonRpcMessage::Request(request) => {
-                self.is_started |= !matches!(request.request, ClientRequest::PingRequest(_));
-                // One that waits for changes is open for as long as the client likes.
-                if !matches!(request.request, ClientRequest::SubscriptionsListenRequest(_)) {
-                    self.backlog.begin(request.id.clone());
+                self.is_started |= starts(&request.request, &self.revisions);
+                let is_listening = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
+                if let Err(why) = self.backlog.begin(&request.id, is_listening) {
+                    let id = Some(request.id.clone());
+                    return self.refuse(id, ErrorData::invalid_request(why, None));
                 }
             }
-            // rmcp would end for what comes before a request, and there is nothing yet that it could tell of.
+            // rmcp would end for what comes before the client starts, and there is nothing yet that it could tell of.
             _ if !self.is_started => return,
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
@@ -179,8 +196,35 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
     }
 
     fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
-        let send = self.send(TxJsonRpcMessage::<RoleServer>::error(error, id));
-        self.refusals.spawn(send);
+        let line = serde_json::to_vec(&TxJsonRpcMessage::<RoleServer>::error(error, id));
+        let output = Arc::clone(&self.output);
+        self.refusals.spawn(async move { write_line(&output, line?).await });
+    }
+
+    /// Waits until the client has room for more, for a while, over however many calls.
+    async fn wait_for_room(&mut self) {
+        let until = *self.paused_until.get_or_insert_with(|| Instant::now() + PAUSE);
+        let room = async {
+            self.backlog.room_for_request().await;
+            self.write_refusals(MAX_REFUSALS).await;
+        };
+        if timeout_at(until, room).await.is_ok() {
+            self.paused_until = None;
+        }
+    }
+}
+
+/// Whether a client starts with this request: what does not say its revision, and a `server/discover`, is answered, and
+/// rmcp waits for another.
+fn starts(request: &ClientRequest, revisions: &[ProtocolVersion]) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
+        request => {
+            let meta = request.get_meta();
+            let is_whole = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty();
+            is_whole && meta.protocol_version().is_some_and(|revision| revisions.contains(&revision))
+        }
     }
 }
 
@@ -193,18 +237,16 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let id = match &message {
-            JsonRpcMessage::Response(response) => Some(response.id.clone()),
-            JsonRpcMessage::Error(error) => error.id.clone(),
+        let sending = match &message {
+            JsonRpcMessage::Response(response) => Some(self.backlog.send(&response.id)),
+            JsonRpcMessage::Error(error) => error.id.as_ref().map(|id| self.backlog.send(id)),
             _ => None,
         };
         let line = serde_json::to_vec(&message);
-        let (output, backlog) = (Arc::clone(&self.output), self.backlog.clone());
-        id.iter().for_each(|id| backlog.send(id));
+        let output = Arc::clone(&self.output);
         async move {
-            let written = write_line(&output, line?).await;
-            id.iter().for_each(|id| backlog.end(id));
-            written
+            let _sending = sending;
+            write_line(&output, line?).await
         }
     }
 
@@ -213,9 +255,10 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
             if let Some(message) = self.messages.pop_front() {
                 return Some(message);
             }
-            self.backlog.room_for_request().await;
-            self.write_refusals(MAX_REFUSALS).await;
-            if !self.read_line().await {
+            self.wait_for_room().await;
+            let is_line = self.read_line().await;
+            self.paused_until = None;
+            if !is_line {
                 self.ended.send_replace(true);
                 let _ = timeout(LAST_WORDS, self.write_refusals(0)).await;
                 return None;
@@ -225,7 +268,8 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.output.lock().await.take();
+        // Who writes to a client that does not read has it for good.
+        let _ = timeout(LAST_WORDS, async { self.output.lock().await.take() }).await;
         Ok(())
     }
 }
