@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use support::{Client, ERAS, Era, PATIENCE, example};
 use tempfile::TempDir;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 const LATEST: Era = Era::Legacy("2025-11-25");
@@ -34,6 +34,14 @@ fn start(directory: &Path) -> Child {
     let mut command = Command::new(example("notes"));
     command.arg(directory).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
     command.spawn().unwrap()
+}
+
+/// What a process had in memory at the most, in kB.
+#[cfg(target_os = "linux")]
+fn peak_memory(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id().unwrap())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
 async fn connect(child: &mut Child, era: Era) -> Client {
@@ -445,6 +453,53 @@ async fn client_that_waits_for_changes_on_many_streams_is_still_heard() {
     assert!(tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap().success());
 }
 
+#[tokio::test]
+async fn server_ends_when_nobody_reads_its_answers_any_more() {
+    let (_outside, directory) = notes();
+    for is_initialized in [true, false] {
+        let mut child = start(&directory);
+        let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut output = tokio::io::BufReader::new(output);
+        let params = support::initialize("2025-11-25");
+        let line = |id: u64, method: &str, params: &Value| {
+            format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+        };
+        if is_initialized {
+            input.write_all(line(1, "initialize", &params).as_bytes()).await.unwrap();
+            output.read_line(&mut String::new()).await.unwrap();
+        }
+        drop(output);
+        let request =
+            if is_initialized { line(2, "ping", &json!({})) } else { line(1, "initialize", &params) };
+        input.write_all(request.as_bytes()).await.unwrap();
+        let ended = tokio::time::timeout(PATIENCE, child.wait()).await.expect("it goes on").unwrap();
+        assert!(ended.success(), "{ended}");
+    }
+}
+
+/// What is done for a request counts until it is done, also where nobody wants it any more.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn client_that_cancels_all_it_asks_costs_no_memory() {
+    let (_outside, directory) = notes();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, LATEST).await;
+    for batch in 0..300_u64 {
+        let pair = |id: u64| {
+            let params = json!({ "uri": "notes://todo.md" });
+            let read = json!({ "jsonrpc": "2.0", "id": id, "method": "resources/read", "params": params });
+            let method = "notifications/cancelled";
+            let cancel = json!({ "jsonrpc": "2.0", "method": method, "params": { "requestId": id } });
+            format!("{read}\n{cancel}")
+        };
+        let pairs: Vec<String> = (0..200).map(|number| pair(1000 + batch * 200 + number)).collect();
+        client.write_line(&pairs.join("\n")).await;
+    }
+    client.result("resources/list", json!({})).await;
+    let memory = peak_memory(&child);
+    assert!(memory < 150_000, "{memory} kB");
+}
+
 /// Of 200 answers of 9 MB each, which a client asks for and does not read, few are made; they come once it reads.
 #[cfg(target_os = "linux")]
 #[tokio::test]
@@ -456,16 +511,10 @@ async fn client_that_reads_no_answers_costs_no_memory_for_all_of_them() {
     for _ in 0..200 {
         client.send("resources/read", json!({ "uri": "notes://large.md" })).await;
     }
-    let status = format!("/proc/{}/status", child.id().unwrap());
-    let memory = || -> u64 {
-        let status = std::fs::read_to_string(&status).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
-        line.split_whitespace().nth(1).unwrap().parse().unwrap()
-    };
     // It has done what it does once it does no more.
     let mut before = 0;
-    while memory() > before {
-        before = memory();
+    while peak_memory(&child) > before {
+        before = peak_memory(&child);
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert!(before < 1_000_000, "{before} kB");

@@ -47,15 +47,24 @@ enum Stage {
 /// What a transport tells of its client; where it tells nothing, this is nothing, and there is always room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Load {
-    /// Those that wait for changes.
+    /// Requests that wait for changes.
     listening: usize,
-    /// The others.
-    requests: usize,
-    /// Those of them that have an answer.
+    /// Other messages that something is still done for, also requests that were cancelled.
+    running: usize,
+    /// Those that have an answer.
     made: usize,
     /// Answers that are being written. What asked for them is over.
     sending: usize,
 }
+
+/// What is done for a message, until the last clone is dropped: rmcp hands it on with the message.
+#[cfg(feature = "stdio")]
+#[derive(Debug, Clone)]
+pub(super) struct Running(#[expect(dead_code, reason = "it is dropped")] Arc<Run>);
+
+#[cfg(feature = "stdio")]
+#[derive(Debug)]
+struct Run(Backlog);
 
 /// An answer that is being written, whatever the client says; once this is dropped, it is no more.
 #[cfg(feature = "stdio")]
@@ -89,6 +98,13 @@ impl Backlog {
         if is_new { Ok(()) } else { Err("a request with this id has no answer yet".to_owned()) }
     }
 
+    /// Counts what is done for a message.
+    #[cfg(feature = "stdio")]
+    pub(super) fn run(&self) -> Running {
+        self.0.load.send_modify(|load| load.running += 1);
+        Running(Arc::new(Run(self.clone())))
+    }
+
     /// The transport has the answer to a request.
     #[cfg(feature = "stdio")]
     pub(super) fn send(&self, id: &RequestId) -> Sending {
@@ -106,7 +122,7 @@ impl Backlog {
     /// Waits until another request may be taken.
     #[cfg(feature = "stdio")]
     pub(super) async fn room_for_request(&self) {
-        self.wait(|load| load.requests + load.sending < MAX_REQUESTS).await;
+        self.wait(|load| load.running + load.made + load.sending < MAX_REQUESTS).await;
     }
 
     /// Makes an answer once there is room for it. What is `cancelled` waits for none: it ends by itself.
@@ -117,7 +133,7 @@ impl Backlog {
         work: impl Future<Output = T>,
     ) -> T {
         let mut work = pin!(work);
-        if self.0.load.borrow().requests == 0 {
+        if self.0.load.borrow().running == 0 {
             return work.await;
         }
         let beginning = tokio::select! {
@@ -166,6 +182,13 @@ impl Backlog {
 }
 
 #[cfg(feature = "stdio")]
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.0.0.load.send_modify(|load| load.running -= 1);
+    }
+}
+
+#[cfg(feature = "stdio")]
 impl Drop for Sending {
     fn drop(&mut self) {
         self.0.0.load.send_modify(|load| load.sending -= 1);
@@ -175,13 +198,9 @@ impl Drop for Sending {
 impl Load {
     fn count(&mut self, stage: Option<Stage>, change: fn(usize, usize) -> usize) {
         match stage {
-            None => (),
+            None | Some(Stage::Open) => (),
             Some(Stage::Listening) => self.listening = change(self.listening, 1),
-            Some(Stage::Open) => self.requests = change(self.requests, 1),
-            Some(Stage::Made) => {
-                self.requests = change(self.requests, 1);
-                self.made = change(self.made, 1);
-            }
+            Some(Stage::Made) => self.made = change(self.made, 1),
         }
     }
 }
@@ -208,9 +227,10 @@ mod tests {
                     _ => drop(writing.remove(0)),
                 }
                 let load = *backlog.0.load.borrow();
-                let open = backlog.0.requests.lock().unwrap().len();
-                prop_assert_eq!((load.listening + load.requests, load.sending), (open, writing.len()));
-                prop_assert!(load.made <= load.requests);
+                let requests = backlog.0.requests.lock().unwrap();
+                let of = |wanted| requests.values().filter(|stage| **stage == wanted).count();
+                let expected = (of(Stage::Listening), of(Stage::Made), writing.len());
+                prop_assert_eq!((load.listening, load.made, load.sending), expected);
             }
             drop(writing);
             (0..4).for_each(|id| backlog.cancel(&RequestId::Number(id)));

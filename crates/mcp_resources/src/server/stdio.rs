@@ -43,8 +43,12 @@ impl<H: ServerHandler> Server<H> {
         let lines = Lines::new(input, output, &session);
         let running = match session.serve(lines).await {
             Ok(running) => running,
-            // A client that only looked whether the server starts.
-            Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+            // A client that only looked whether the server starts, or that reads no answer.
+            Err(
+                ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::TransportError { .. },
+            ) => {
+                return Ok(());
+            }
             Err(error) => return Err(ServeError::Connect(error.into())),
         };
         running.waiting().await.map(drop).map_err(|error| ServeError::Stopped(error.into()))

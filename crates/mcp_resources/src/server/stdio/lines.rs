@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use rmcp::ServerHandler;
 use rmcp::model::{
-    ClientNotification, ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, ProtocolVersion,
-    RequestId,
+    ClientNotification, ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
+    ProtocolVersion, RequestId,
 };
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{Mutex, watch};
-use tokio::task::JoinSet;
+use tokio::sync::{Mutex, Notify, watch};
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::server::backlog::Backlog;
@@ -53,14 +53,22 @@ pub(super) struct Lines<R, W> {
     has_batches: Option<bool>,
     /// What was read and not taken yet.
     messages: VecDeque<RxJsonRpcMessage<RoleServer>>,
-    output: Arc<Mutex<Option<W>>>,
+    output: Arc<Output<W>>,
     /// Answers to lines that are no messages, on their way.
     refusals: JoinSet<io::Result<()>>,
     /// Until when nothing is read.
     paused_until: Option<Instant>,
+    /// Whether what was made meanwhile could be taken since the last message.
+    has_yielded: bool,
     backlog: Backlog,
     /// Whether the client wrote all: requests that wait for changes then wait for nothing, and rmcp waits for requests.
     ended: watch::Sender<bool>,
+}
+
+/// Where lines are written, until that fails.
+struct Output<W> {
+    writer: Mutex<Option<W>>,
+    failed: Notify,
 }
 
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
@@ -73,9 +81,10 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
             is_started: false,
             has_batches: None,
             messages: VecDeque::new(),
-            output: Arc::new(Mutex::new(Some(output))),
+            output: Arc::new(Output { writer: Mutex::new(Some(output)), failed: Notify::new() }),
             refusals: JoinSet::new(),
             paused_until: None,
+            has_yielded: false,
             backlog: session.backlog(),
             ended: session.client_ended(),
         }
@@ -133,11 +142,11 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
     }
 
     fn take(&mut self, message: &[u8]) {
-        let message = match serde_json::from_slice(message) {
+        let mut message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(message) {
             Ok(message) => message,
             Err(error) => return self.misread(message, &error),
         };
-        match &message {
+        match &mut message {
             JsonRpcMessage::Request(request) => {
                 self.is_started |= starts(&request.request, &self.revisions);
                 let is_listening = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
@@ -145,10 +154,14 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
                     let id = Some(request.id.clone());
                     return self.refuse(id, ErrorData::invalid_request(why, None));
                 }
+                if !is_listening {
+                    request.request.extensions_mut().insert(self.backlog.run());
+                }
             }
             // rmcp would end for what comes before the client starts, and there is nothing yet that it could tell of.
             _ if !self.is_started => return,
             JsonRpcMessage::Notification(notification) => {
+                notification.notification.extensions_mut().insert(self.backlog.run());
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
@@ -198,7 +211,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
     fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
         let line = serde_json::to_vec(&TxJsonRpcMessage::<RoleServer>::error(error, id));
         let output = Arc::clone(&self.output);
-        self.refusals.spawn(async move { write_line(&output, line?).await });
+        self.refusals.spawn(async move { output.write_line(line?).await });
     }
 
     /// Waits until the client has room for more, for a while, over however many calls.
@@ -246,18 +259,34 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
         let output = Arc::clone(&self.output);
         async move {
             let _sending = sending;
-            write_line(&output, line?).await
+            output.write_line(line?).await
         }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        // rmcp takes answers one by one from the tasks that made them; a client whose lines are all here would have
+        // more and more of these wait.
+        if !self.has_yielded {
+            self.has_yielded = true;
+            yield_now().await;
+        }
         loop {
             if let Some(message) = self.messages.pop_front() {
+                self.has_yielded = false;
                 return Some(message);
             }
-            self.wait_for_room().await;
-            let is_line = self.read_line().await;
-            self.paused_until = None;
+            let output = Arc::clone(&self.output);
+            let next_line = async {
+                self.wait_for_room().await;
+                let is_line = self.read_line().await;
+                self.paused_until = None;
+                is_line
+            };
+            let is_line = tokio::select! {
+                is_line = next_line => is_line,
+                // It reads no more, and is answered nothing.
+                () = output.failed.notified() => false,
+            };
             if !is_line {
                 self.ended.send_replace(true);
                 let _ = timeout(LAST_WORDS, self.write_refusals(0)).await;
@@ -269,15 +298,25 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
 
     async fn close(&mut self) -> io::Result<()> {
         // Who writes to a client that does not read has it for good.
-        let _ = timeout(LAST_WORDS, async { self.output.lock().await.take() }).await;
+        let _ = timeout(LAST_WORDS, async { self.output.writer.lock().await.take() }).await;
         Ok(())
     }
 }
 
-async fn write_line<W: AsyncWrite + Unpin>(output: &Mutex<Option<W>>, mut line: Vec<u8>) -> io::Result<()> {
-    line.push(b'\n');
-    let mut output = output.lock().await;
-    let output = output.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-    output.write_all(&line).await?;
-    output.flush().await
+impl<W: AsyncWrite + Unpin> Output<W> {
+    async fn write_line(&self, mut line: Vec<u8>) -> io::Result<()> {
+        line.push(b'\n');
+        let mut output = self.writer.lock().await;
+        let writer = output.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        let written = async {
+            writer.write_all(&line).await?;
+            writer.flush().await
+        };
+        let written = written.await;
+        if written.is_err() {
+            output.take();
+            self.failed.notify_one();
+        }
+        written
+    }
 }
