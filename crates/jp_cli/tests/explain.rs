@@ -109,6 +109,16 @@ fn budget_counts_new_content_as_it_is_sent_before_it_is_stored() {
 }
 
 #[test]
+fn tools_that_a_model_is_not_told_of_count_for_nothing() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let asked = |flag| ["q", "--new", flag, "-c", "providers.llm.llamacpp.models.m.tools:=false", "one"];
+    assert_eq!(sandbox.json(&asked("--explain"))["tools"], json!([]));
+    sandbox.jp(&asked("--budget=100")).succeeded();
+    sandbox.jp(&["q", "--new", "--budget=100", "one"]).failed(3, &["the budget is 100"]);
+}
+
+#[test]
 fn explained_request_beyond_the_budget_is_shown_and_refused() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

@@ -279,7 +279,7 @@ impl Host for Keeper<'_> {
         let now = self.asked.context.now();
         aside.iter().for_each(|kind| stream.to_mut().push(Event::new(now, kind.clone())));
         let thread = self.asked.thread(&stream);
-        if let Some(failure) = budget::over(&self.asked, &thread, &self.tools)? {
+        if let Some(failure) = budget::over(&self.asked, &thread, budget::taken(&self.tools, self.facts))? {
             let message = failure.message.clone();
             self.failure = Some(match self.asked.is_kept() {
                 true => failure.with_hint(

@@ -4,11 +4,11 @@ use jp_conversation::{
     Stream,
     view::{self, NoTexts, Policy, Thread, TurnRow},
 };
-use jp_llm::Tool;
+use jp_llm::{Tool, models::Facts};
 use jp_storage::Batch;
 use serde::Serialize;
 
-use super::{Asked, model::Model, refused, tools};
+use super::{Asked, answer, facts, model::Model, refused, tools};
 use crate::{
     error::{Code, Failure},
     size,
@@ -48,6 +48,11 @@ impl Asked<'_> {
     }
 }
 
+/// Returns the tools that a model is told of.
+pub(super) fn taken(offered: &[Tool], facts: Facts) -> &[Tool] {
+    if facts.capabilities().tools { offered } else { &[] }
+}
+
 /// Returns about how many tokens the offers of tools have.
 pub(super) fn tool_tokens(offered: &[ToolRow]) -> u64 {
     view::sum(offered.iter().map(|tool| tool.tokens))
@@ -72,7 +77,15 @@ pub(super) fn check(asked: &Asked<'_>, batch: &Batch) -> Result<(), Failure> {
         return Ok(());
     }
     let offered = tools::toolbox(asked)?.offered();
-    match over(asked, &asked.thread_beside(&asked.stream, batch), &offered)? {
+    let thread = asked.thread_beside(&asked.stream, batch);
+    let offered = match asked.model {
+        Some(model) => {
+            let facts = facts::facts(model, asked.context, &thread, &offered);
+            taken(&offered, answer::runtime()?.block_on(facts))
+        }
+        None => &offered,
+    };
+    match over(asked, &thread, offered)? {
         None => Ok(()),
         Some(failure) => Err(failure
             .with_hint("nothing was sent or stored: the same command with a larger --budget sends it.")
@@ -80,7 +93,7 @@ pub(super) fn check(asked: &Asked<'_>, batch: &Batch) -> Result<(), Failure> {
     }
 }
 
-/// Returns why a request is not sent that is beyond the budget.
+/// Returns why a request is not sent that is beyond the budget; `offered` are the tools that the model is told of.
 pub(super) fn over(
     asked: &Asked<'_>,
     thread: &Thread<'_>,

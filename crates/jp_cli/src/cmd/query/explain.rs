@@ -62,7 +62,8 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     let Written { body, notes, .. } = answer::encode(asked, &thread, &offered, model, facts)?;
     let (format, request) = answer::request(asked, &thread, &offered, model, facts);
     let marks = marks(&format.cache_marks(&request), &thread);
-    let explanation = Explanation::new(asked, &thread, &offered, notes, marks, &body)?;
+    let taken = budget::taken(&offered, facts);
+    let explanation = Explanation::new(asked, &thread, taken, notes, marks, &body)?;
     let output = asked.context.output;
     explanation.notes.iter().for_each(|note| output.warn(&note.to_string()));
     match output.is_json() {
@@ -76,7 +77,7 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
             output.status("Nothing was sent, and nothing was stored.");
         }
     }
-    budget::over(asked, &thread, &offered)?.map_or(Ok(Code::Done), Err)
+    budget::over(asked, &thread, taken)?.map_or(Ok(Code::Done), Err)
 }
 
 impl Explanation {
