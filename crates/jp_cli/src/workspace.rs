@@ -223,12 +223,15 @@ impl<'a> Context<'a> {
     fn add_conversation(&self, layers: &mut Layers, conversation: &Conversation) -> Result<(), Failure> {
         let trust = self.workspace.trust();
         let may_be_on = |tool: &str| trust.contains(&switched_on(tool, conversation.id));
+        let mut aliases = Map::new();
         if let Some(Value::Object(base)) = &conversation.base_config {
-            layers.add_json(Layer::Conversation, &Value::Object(of_conversation(base, &may_be_on)))?;
+            let own = with_own_alias(of_conversation(base, &may_be_on), base, &mut aliases);
+            layers.add_json(Layer::Conversation, &Value::Object(own))?;
         }
         for event in conversation.stream.events() {
             if let EventKind::ConfigDelta(delta) = &event.kind {
-                let mut delta = of_conversation(&delta.delta, &may_be_on);
+                let own = of_conversation(&delta.delta, &may_be_on);
+                let mut delta = with_own_alias(own, &delta.delta, &mut aliases);
                 if let Some(Value::Object(conversation)) = delta.get_mut("conversation") {
                     // The stream has its own account of what is attached.
                     conversation.shift_remove("attachments");
@@ -323,6 +326,25 @@ fn of_conversation(config: &Map<String, Value>, may_be_on: &dyn Fn(&str) -> bool
         }
     }
     config
+}
+
+/// Puts a model in the place of its name in `own` that the conversation says itself, as older versions of jp have it;
+/// what it says counts for nothing else. `aliases` are those that it said before, with those of `config` added.
+fn with_own_alias(
+    mut own: Map<String, Value>,
+    config: &Map<String, Value>,
+    aliases: &mut Map<String, Value>,
+) -> Map<String, Value> {
+    let providers = config.get("providers");
+    let said = ["/llm/aliases", "/aliases"].map(|pointer| providers?.pointer(pointer)?.as_object());
+    aliases.extend(said.into_iter().flatten().flatten().map(|(name, model)| (name.clone(), model.clone())));
+    let id = own.get_mut("assistant").and_then(|assistant| assistant.pointer_mut("/model/id"));
+    if let Some(id) = id
+        && let Some(model) = id.as_str().and_then(|name| aliases.get(name))
+    {
+        *id = model.clone();
+    }
+    own
 }
 
 /// Returns what is remembered where the person switches a tool on in a conversation.

@@ -301,6 +301,23 @@ fn older_conversations_are_listed_printed_and_continued() {
 }
 
 #[test]
+fn older_conversation_has_its_model_by_an_alias_of_its_own_and_nobody_else_has_it() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let directory = ".jp/conversations/17600000000-old";
+    let request = json!({"timestamp": "2025-12-04 09:28:23.2", "type": "chat_request", "content": "old"});
+    sandbox.write(&format!("{directory}/events.json"), json!([request]).to_string());
+    let metadata = json!({"title": "Old", "last_activated_at": "2025-12-04 09:24:06.7"});
+    sandbox.write(&format!("{directory}/metadata.json"), metadata.to_string());
+    let aliases = json!({"mine": {"provider": "llamacpp", "name": "of-alias"}});
+    let base = json!({"assistant": {"model": {"id": "mine"}}, "providers": {"llm": {"aliases": aliases}}});
+    sandbox.write(&format!("{directory}/base_config.json"), base.to_string());
+    sandbox.jp(&["q", "-i", "17600000000", "go on"]).succeeded();
+    assert_eq!(support::last_request(&server)["model"], "of-alias");
+    sandbox.jp(&["q", "-i", "17600000000", "-m", "mine", "go on"]).failed(2, &["the model `mine`"]);
+}
+
+#[test]
 fn fork_of_an_older_conversation_is_converted_and_keeps_its_configuration() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

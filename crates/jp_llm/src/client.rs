@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -185,8 +185,12 @@ impl Client {
         Err(Error::Status { server, status: status.as_u16(), message, advice, refusal })
     }
 
-    /// Refuses what calls itself something else than a stream of events; a missing type passes.
+    /// Refuses what calls itself compressed, or something else than a stream of events; a missing type passes.
     async fn check_content_type(&self, mut response: reqwest::Response) -> Result<reqwest::Response, Error> {
+        let is_plain = |encoding: &String| encoding.eq_ignore_ascii_case("identity");
+        if let Some(encoding) = header(&response, CONTENT_ENCODING).filter(|encoding| !is_plain(encoding)) {
+            return Err(self.stream_error(Fault::Compressed { encoding }));
+        }
         let expected = self.endpoint.format.content_type();
         match header(&response, CONTENT_TYPE) {
             Some(content_type) if !content_type.to_ascii_lowercase().starts_with(expected) => {

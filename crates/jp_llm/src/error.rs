@@ -122,6 +122,12 @@ pub enum Fault {
         /// Its beginning, on one line.
         excerpt: String,
     },
+    /// It is compressed.
+    #[error("it is compressed ({encoding}), which was not asked for: a proxy may do that")]
+    Compressed {
+        /// How, as the server calls it.
+        encoding: String,
+    },
     /// It can't be about the request.
     #[error("it began before the whole request was sent")]
     Early,

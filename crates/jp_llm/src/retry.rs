@@ -130,6 +130,7 @@ fn is_transient(error: &Error) -> bool {
             | Fault::TooLarge { .. }
             | Fault::Malformed { .. }
             | Fault::NotAStream { .. }
+            | Fault::Compressed { .. }
             | Fault::Early => false,
         },
         Error::BaseUrl { .. } | Error::Load { .. } | Error::Write(_) | Error::Setup { .. } => false,

@@ -280,6 +280,17 @@ fn page_in_place_of_a_stream_is_named() {
 }
 
 #[test]
+fn compressed_answer_is_named_and_not_asked_for_again() {
+    let page = Reply::with_headers(200, "content-type: text/event-stream\r\ncontent-encoding: gzip\r\n", "x");
+    let (exchange, received) = play(vec![page], unchanged);
+    assert_eq!(
+        exchange.error,
+        "read the answer of llamacpp at URL: it is compressed (gzip), which was not asked for: a proxy may do that"
+    );
+    assert_eq!(received.len(), 1);
+}
+
+#[test]
 fn redirect_is_an_error_that_names_the_place() {
     let redirect = Reply::with_headers(307, "location: http://elsewhere/\r\n", "");
     assert_eq!(
