@@ -1,8 +1,8 @@
 //! What the command ends with: an exit code, and what a person reads.
 
-use std::{error::Error, fmt, process::ExitCode};
+use std::{error::Error, fmt, path::Path, process::ExitCode};
 
-use jp_storage::{BlobError, Damage};
+use jp_storage::{BlobError, Damage, ReadError};
 
 /// How the command ended (design 05).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,6 +93,12 @@ fn is_out_of_files(error: &std::io::Error) -> bool {
     cfg!(unix) && matches!(error.raw_os_error(), Some(ENFILE | EMFILE))
 }
 
+/// Returns whether git could not merge a file, which could be read a moment ago.
+fn has_marks_of_a_merge(path: &Path) -> bool {
+    let text = std::fs::read(path).unwrap_or_default();
+    text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< "))
+}
+
 /// Finds advice for what the system or the store said.
 fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
@@ -114,6 +120,13 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
                 );
             }
             _ => {}
+        }
+        if let Some(ReadError::Events { path, .. } | ReadError::Json { path, .. }) = error.downcast_ref()
+            && has_marks_of_a_merge(path)
+        {
+            return Some(
+                "git left the marks of a merge in it: keep one side, or in events.json the events of both, one after the other.",
+            );
         }
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
             return match error.kind() {

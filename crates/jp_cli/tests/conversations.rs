@@ -205,6 +205,20 @@ fn check_tells_what_interrupted_writers_left() {
     assert!(!run.stderr.contains("Removed") && run.stderr.contains(left), "{}", run.stderr);
 }
 
+#[test]
+fn file_that_git_could_not_merge_is_named_with_what_to_do() {
+    let (_server, sandbox, _) = with_two_conversations();
+    for name in ["events.json", "metadata.json"] {
+        let file = sandbox.files(".jp/conversations").into_iter().rfind(|path| path.ends_with(name)).unwrap();
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, format!("<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> theirs\n")).unwrap();
+        sandbox
+            .jp(&["c", "show"])
+            .failed(1, &[name, "hint: git left the marks of a merge in it: keep one side"]);
+        fs::write(&file, text).unwrap();
+    }
+}
+
 /// A link in the workspace may have come with a clone.
 #[cfg(unix)]
 #[test]
