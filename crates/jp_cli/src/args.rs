@@ -162,7 +162,7 @@ pub(crate) enum Attachment {
         #[command(flatten)]
         conversation: Selected,
     },
-    /// Attach no longer; what was sent stays in the history
+    /// Attach no longer; the history keeps what it has of it
     Rm {
         /// What `add` or `--attach` took, or what `ls` shows
         #[arg(required = true)]

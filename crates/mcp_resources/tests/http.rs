@@ -431,7 +431,7 @@ async fn requests_in_the_name_of_another_host_or_page_are_refused() {
 }
 
 #[tokio::test]
-async fn requests_that_name_two_hosts_or_pages_are_refused() {
+async fn requests_that_name_two_hosts_pages_tokens_or_sessions_are_refused() {
     let address = start(http(&registry())).await;
     let body = call("initialize", initialize("2025-11-25"));
     let pair = |name, one, other| [(name, one), (name, other)];
@@ -441,6 +441,8 @@ async fn requests_that_name_two_hosts_or_pages_are_refused() {
         pair("Host", "evil.example", "localhost"),
         pair("Host", "localhost", "localhost"),
         pair("Origin", page, "http://evil.example"),
+        pair("Authorization", "Bearer good", "Bearer bad"),
+        pair("Mcp-Session-Id", "one", "another"),
     ] {
         assert_eq!(post(address, &headers, &body).await.status, 400, "{headers:?}");
     }

@@ -131,9 +131,9 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
         context.output.json(&json!({"removed": removed}))?;
     } else {
         for declaration in removed {
-            context
-                .output
-                .status(&format!("{declaration} is attached no longer; what was sent stays in the history."));
+            context.output.status(&format!(
+                "{declaration} is attached no longer; the history keeps what it has of it, sent or not."
+            ));
         }
     }
     Ok(Code::Done)

@@ -228,7 +228,10 @@ async fn connect<H: ServerHandler>(stream: TcpStream, endpoint: Arc<Endpoint<H>>
 impl<H: ServerHandler> Endpoint<H> {
     async fn answer(&self, request: Request<Incoming>) -> Response<BoxBody<Bytes, Infallible>> {
         if is_ambiguous(&request) {
-            return refusal(StatusCode::BAD_REQUEST, "The request names more than one host or origin.");
+            return refusal(
+                StatusCode::BAD_REQUEST,
+                "The request names more than one host, origin, token or session.",
+            );
         }
         if request.uri().path() != PATH {
             return refusal(StatusCode::NOT_FOUND, "Not found; the server is at /mcp.");
@@ -308,12 +311,14 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION).and_then(|id| id.to_str().ok())
 }
 
-/// Whether a request names two hosts or pages, of which one may be looked at and the other meant (RFC 9112 §3.2).
+/// Whether a request names two hosts, pages, tokens or sessions, of which one may be looked at and the other meant (RFC
+/// 9112 §3.2).
 fn is_ambiguous(request: &Request<Incoming>) -> bool {
-    let several = |name| request.headers().get_all(name).iter().nth(1).is_some();
+    let several = |name: &str| request.headers().get_all(name).iter().nth(1).is_some();
     let host = request.headers().get(HOST).map_or(&b""[..], |host| host.as_bytes());
     let is_other = |authority: &Authority| !host.eq_ignore_ascii_case(authority.as_str().as_bytes());
-    several(HOST) || several(ORIGIN) || request.uri().authority().is_some_and(is_other)
+    let is_twice = [HOST.as_str(), ORIGIN.as_str(), AUTHORIZATION.as_str(), SESSION].into_iter().any(several);
+    is_twice || request.uri().authority().is_some_and(is_other)
 }
 
 /// Whether a request would make a session: those of the revisions from 2026-07-28 make none.
