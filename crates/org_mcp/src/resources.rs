@@ -105,8 +105,8 @@ fn offered(values: impl Iterator<Item = String>, partial: &Partial) -> Vec<Strin
         bytes <= MAX_OFFERED
     };
     let mut known = HashSet::new();
-    let fitting = values.filter(|value| value.starts_with(&partial.value)).take_while(fits);
-    fitting.filter(|value| known.insert(value.clone())).collect()
+    let wanted = values.filter(|value| value.starts_with(&partial.value));
+    wanted.filter(|value| known.insert(value.clone())).take_while(fits).collect()
 }
 
 /// Finds the headline that a URI names.
