@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jp_conversation::{InquiryRequest, InquiryResponse, ToolCallRequest};
+use jp_conversation::{InquiryRequest, InquiryResponse, ToolCallRequest, is_shallow};
 use jp_tool::{ContentBlock, InputRequest, ToolResponse};
 use serde_json::{Map, Value, json};
 
@@ -170,6 +170,11 @@ impl<'a> Asking<'a> {
                 "`{name}` asks {text:?} with a schema of {bytes} bytes; {MAX_SCHEMA_BYTES} are read."
             ));
         }
+        if !question.schema.values().all(is_shallow) {
+            return Err(format!(
+                "`{name}` asks {text:?} with a schema that is nested more than 100 levels deep."
+            ));
+        }
         let schema = Schema::compile(&question.schema)
             .map_err(|error| format!("`{name}` asks {text:?} with a schema that is none: {error}"))?;
         let mut checked = Checked { question: question.clone(), schema };
@@ -284,6 +289,9 @@ impl Checked {
         let bytes = answer.to_string().len();
         if bytes > MAX_ANSWER_BYTES {
             return Err(format!("it has {bytes} bytes, and {MAX_ANSWER_BYTES} are the most"));
+        }
+        if !is_shallow(answer) {
+            return Err("it is nested more than 100 levels deep".to_owned());
         }
         self.schema.check_value(answer)
     }

@@ -5,6 +5,7 @@ use jp_conversation::{
     view::{Hidden, SERVER_MARK, Shown, inline_text},
 };
 use jp_tool::{ContentBlock, StoredBlock, ToolError, ToolResponse};
+use serde_json::{Map, Value};
 
 /// From how many blocks on those of text in a row become one: each that is cut costs a line. A block is not cut to less
 /// than this part of what may be shown; rather some are hidden.
@@ -31,9 +32,11 @@ pub(crate) fn response(id: &str, response: ToolResponse) -> ToolCallResponse {
         content.push(ContentBlock::text(structured.to_string()));
     }
     let is_deep = structured_content.as_ref().is_some_and(|structured| !is_shallow(structured));
-    let had = meta.len();
-    meta.retain(|_, value| is_shallow(value));
-    if is_deep || meta.len() < had {
+    let mut has_cut = retain_shallow(&mut meta);
+    for extras in content.iter_mut().flat_map(extras) {
+        has_cut |= retain_shallow(extras);
+    }
+    if is_deep || has_cut {
         let note = "[What is nested more than 100 levels deep of the structured content and the metadata is left out.]";
         content.push(ContentBlock::text(note));
     }
@@ -41,6 +44,29 @@ pub(crate) fn response(id: &str, response: ToolResponse) -> ToolCallResponse {
     content.extend(error.filter(|_| is_error).and_then(|error| error_block(&error)));
     let content = content.into_iter().map(Into::into).collect();
     ToolCallResponse { id: id.to_owned(), content, is_error, structured_content, meta }
+}
+
+/// Leaves out what an event could not hold; returns whether there was any.
+fn retain_shallow(map: &mut Map<String, Value>) -> bool {
+    let had = map.len();
+    map.retain(|_, value| is_shallow(value));
+    map.len() < had
+}
+
+/// Returns what a block holds of any shape: metadata, and annotations that this version does not know.
+fn extras(block: &mut ContentBlock) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let (metas, annotations) = match block {
+        ContentBlock::Text { meta, annotations, .. } => ([meta.as_mut(), None], annotations.as_mut()),
+        ContentBlock::Resource { resource, meta } => {
+            ([meta.as_mut(), resource.meta.as_mut()], resource.annotations.as_mut())
+        }
+        ContentBlock::Image(media) | ContentBlock::Audio(media) => {
+            ([media.meta.as_mut(), None], media.annotations.as_mut())
+        }
+        ContentBlock::Question { .. } => ([None, None], None),
+        ContentBlock::Unknown(never) => match *never {},
+    };
+    metas.into_iter().flatten().chain(annotations.map(|annotations| &mut annotations.other))
 }
 
 /// Makes the event of what a tool of an MCP server returned: its resources are known by the server, too.
@@ -187,10 +213,10 @@ mod tests {
         Event, EventKind, Stream, ToolCallRequest,
         view::{self, resource_block, shown_text},
     };
-    use jp_resource::{Checksum, Payload, Resource, ResourceContent};
-    use jp_tool::{AnswerType, InputRequest, Status};
+    use jp_resource::{Annotations, Checksum, Payload, Resource, ResourceContent};
+    use jp_tool::{AnswerType, InputRequest, Media, Status};
     use proptest::prelude::*;
-    use serde_json::{Map, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -214,6 +240,37 @@ mod tests {
             let time = "2026-11-21T12:00:00Z".parse().unwrap();
             let json = Event::new(time, EventKind::ToolCallResponse(response)).to_json().unwrap();
             assert!(Event::from_json(&json).is_ok());
+        }
+    }
+
+    #[test]
+    fn what_an_event_could_not_hold_of_a_block_is_left_out_and_said() {
+        let deep = (0..120).fold(json!([]), |inner, _| json!([inner]));
+        let extras = Map::from_iter([("deep".to_owned(), deep), ("flat".to_owned(), json!(1))]);
+        let (meta, other) = (Some(extras.clone()), extras);
+        let annotations = Some(Annotations { other, ..Annotations::default() });
+        let resource = Resource {
+            meta: meta.clone(),
+            annotations: annotations.clone(),
+            ..Resource::new("a:b", ResourceContent::Text("r".to_owned()))
+        };
+        let image = Media {
+            data: vec![1],
+            mime_type: "image/png".to_owned(),
+            annotations: annotations.clone(),
+            meta: meta.clone(),
+        };
+        for block in [
+            ContentBlock::Text { text: "t".to_owned(), annotations, meta: meta.clone() },
+            ContentBlock::Resource { resource, meta },
+            ContentBlock::Image(image),
+        ] {
+            let response = response("1", ToolResponse::new([block]));
+            assert!(texts(&response).last().unwrap().contains("100 levels deep"));
+            let json = serde_json::to_string(&response.content).unwrap();
+            assert!(!json.contains("deep\":") && json.contains(r#""flat":1"#), "{json}");
+            let time = "2026-11-21T12:00:00Z".parse().unwrap();
+            assert!(Event::new(time, EventKind::ToolCallResponse(response)).to_json().is_ok());
         }
     }
 

@@ -247,3 +247,23 @@ fn questions_have_an_end() {
     insta::assert_snapshot!(failed(&mut || vec![asks("one", json!({"description": "x".repeat(MAX_SCHEMA_BYTES)}))]), @r#"error: `merge` asks "one?" with a schema of 128018 bytes; 128000 are read."#);
     insta::assert_snapshot!(failed(&mut || vec![asks("one", json!({"type": "text"}))]), @r#"error: `merge` asks "one?" with a schema that is none: at /type: value must be one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string'; at /type: want array, but got string"#);
 }
+
+#[test]
+fn what_an_event_could_not_hold_is_not_asked_and_no_answer() {
+    let deep = (0..120).fold(json!([]), |inner, _| json!([inner]));
+    let blocks = |schema| until_answered(vec![asks("one", schema)]);
+    let answer = deep.clone();
+    let person = move |question: &Question| {
+        Some(if question.fault.is_none() { Reply::Once(answer.clone()) } else { Reply::Declined })
+    };
+    let (result, seen) = course(&tool(vec![]), blocks(json!({})), &person, no_model);
+    assert_eq!(result, r#"error: The person gave no answer to "one?", which `merge` asks."#);
+    let fault = r#"ask one [] None Some("it is nested more than 100 levels deep")"#;
+    assert_eq!(seen, ["ask one [] None None", fault]);
+    let (result, seen) = course(&tool(vec![]), blocks(json!({"default": deep})), &person, no_model);
+    assert_eq!(
+        result,
+        r#"error: `merge` asks "one?" with a schema that is nested more than 100 levels deep."#
+    );
+    assert_eq!(seen, [""; 0]);
+}
