@@ -1,11 +1,17 @@
 //! The workspace a command works in, with its configuration and its conversations.
 
-use std::{cell::OnceCell, collections::BTreeMap, fs, path::PathBuf, sync::Arc};
+use std::{
+    cell::OnceCell,
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use jp_config::{Assignment, Layer, Layers, Resolved};
 use jp_conversation::EventKind;
-use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, Workspace, Writer};
+use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, Workspace, Writer, read_regular};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -208,11 +214,11 @@ impl<'a> Context<'a> {
     fn add_files(&self, layers: &mut Layers) -> Result<(), Failure> {
         let shown = |path: &PathBuf| PathBuf::from(self.environment.display(path));
         let workspace = self.workspace.root().join(".jp/config.toml");
-        if let Some(text) = read_optional(&workspace)? {
+        if let Some(text) = read_optional(&workspace, read_workspaces)? {
             layers.add_toml(Layer::Workspace { path: shown(&workspace) }, &text)?;
         }
         if let Some(user) = self.environment.user_config()
-            && let Some(text) = read_optional(&user)?
+            && let Some(text) = read_optional(&user, |path| fs::read_to_string(path))?
         {
             layers.add_toml(Layer::User { path: shown(&user) }, &text)?;
         }
@@ -352,10 +358,18 @@ fn switched_on(tool: &str, id: ConversationId) -> String {
     format!("tool {tool} is on in conversation {id}")
 }
 
-fn read_optional(path: &PathBuf) -> Result<Option<String>, Failure> {
-    match fs::read_to_string(path) {
+/// Reads a file that may have come with a clone: nobody waits for one that is a pipe.
+fn read_workspaces(path: &Path) -> io::Result<String> {
+    String::from_utf8(read_regular(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+fn read_optional(
+    path: &Path,
+    read: impl FnOnce(&Path) -> io::Result<String>,
+) -> Result<Option<String>, Failure> {
+    match read(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Failure::new(format!("failed to read {}: {error}", path.display()))),
     }
 }

@@ -259,6 +259,11 @@ fn config_shows_each_value_with_its_layer() {
     assert_eq!(layer("conversation.deduplication.enabled"), "default");
     sandbox.write(".jp/config.toml", "[conversation\n");
     sandbox.jp(&["config", "show"]).failed(1, &[".jp/config.toml", "line 1"]);
+    let path = sandbox.path(".jp/config.toml");
+    fs::remove_file(&path).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    sandbox.jp(&["config", "show"]).failed(1, &[".jp/config.toml", "it is no ordinary file"]);
+    fs::remove_file(&path).unwrap();
     sandbox.write(".jp/config.toml", "conversation.attachment.max_bytes = 'lots'\n");
     sandbox.jp(&["config", "show"]).failed(1, &["max_bytes", "lots", ".jp/config.toml"]);
     sandbox.write(".jp/config.toml", "assistent.model.id = 'a/b'\n");

@@ -1,6 +1,5 @@
 use std::{
-    fs,
-    io::{self, Read},
+    io,
     path::{Path, PathBuf},
 };
 
@@ -10,7 +9,8 @@ use serde_json::Value;
 use crate::{
     ConversationId, Metadata, Places,
     events::parse::{self, ParseError, Parsed},
-    files, legacy,
+    files::{self, read_regular},
+    legacy,
 };
 
 /// A conversation as it was read.
@@ -94,7 +94,7 @@ const BASE_CONFIG: &str = "base_config.json";
 
 /// Copies what an older version configured, where it did, for a fork.
 pub(crate) fn copy_base_config(from: &Path, to: &Path) -> io::Result<()> {
-    match fs::read(from.join(BASE_CONFIG)) {
+    match read_regular(&from.join(BASE_CONFIG)) {
         Ok(config) => files::replace(&to.join(BASE_CONFIG), &config),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
@@ -267,19 +267,4 @@ fn read_json(path: &Path) -> Result<Option<Value>, ReadError> {
 
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, ReadError> {
     read_regular(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })
-}
-
-/// Reads a file, and nothing that would have to be waited for.
-fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = files::open_unblocked(path)?;
-    let metadata = file.metadata()?;
-    if metadata.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    if !metadata.is_file() {
-        return Err(io::Error::other("it is no ordinary file"));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }

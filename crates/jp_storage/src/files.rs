@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io::{self, Read, Write},
     path::Path,
     time::Duration,
 };
@@ -77,6 +77,28 @@ pub(crate) fn open_unblocked(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
+/// Reads a file whole, and nothing that would have to be waited for: a pipe or a device is an error.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open_unblocked(path)?;
+    let metadata = file.metadata()?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no ordinary file"));
+    }
+    let mut bytes = room_for(metadata.len())?;
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Returns room for a file that says it is this long, as a sparse one says of itself at no cost.
+fn room_for(length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(usize::try_from(length).unwrap_or(usize::MAX))?;
+    Ok(bytes)
+}
+
 /// Makes the names in a directory durable.
 pub(crate) fn sync_directory(directory: &Path) -> io::Result<()> {
     if cfg!(windows) { Ok(()) } else { File::open(directory)?.sync_all() }
@@ -112,4 +134,15 @@ pub(crate) fn share_file_system(one: &Path, other: &Path) -> bool {
 
 fn parent(path: &Path) -> io::Result<&Path> {
     path.parent().ok_or_else(|| io::Error::other("a file has a directory"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_longer_than_memory_is_an_error_and_ends_nothing() {
+        assert_eq!(room_for(1 << 62).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+        assert_eq!(room_for(u64::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
+    }
 }

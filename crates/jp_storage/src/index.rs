@@ -14,7 +14,7 @@ use crate::{
     ConversationId, Located, Metadata,
     conversation::{EVENTS, METADATA},
     events::parse,
-    files,
+    files::{self, read_regular},
 };
 
 /// What a list of conversations shows of one.
@@ -101,7 +101,7 @@ fn state(directory: &Path) -> State {
 }
 
 fn summarise(directory: &Path) -> Summary {
-    let metadata = fs::read(directory.join(METADATA)).ok();
+    let metadata = read_regular(&directory.join(METADATA)).ok();
     let metadata = metadata.and_then(|bytes| Metadata::from_json(&bytes).ok()).unwrap_or_default();
     Summary {
         title: metadata.title().map(str::to_owned),
@@ -116,7 +116,7 @@ fn count_turns(directory: &Path) -> Option<usize> {
         #[serde(borrow, rename = "type", default)]
         kind: std::borrow::Cow<'a, str>,
     }
-    let bytes = fs::read(directory.join(EVENTS)).ok()?;
+    let bytes = read_regular(&directory.join(EVENTS)).ok()?;
     let parsed = parse::parse(&bytes).ok()?;
     let is_request =
         |event: &&&str| serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| head.kind == "chat_request");

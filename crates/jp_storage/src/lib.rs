@@ -29,6 +29,7 @@ pub use blobs::{
     Batch, BlobError, BlobFile, BlobFiles, BlobStatus, Blobs, CommitReport, Damage, Leftovers, ReadAhead,
 };
 pub use conversation::{Conversation, ReadError, read_events};
+pub use files::read_regular;
 pub use id::ConversationId;
 pub use index::{Index, Summary};
 pub use metadata::Metadata;

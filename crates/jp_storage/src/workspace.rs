@@ -146,7 +146,7 @@ impl Workspace {
 
 /// Reads the id; one that could not be a directory's name counts as missing.
 fn read_id(root: &Path) -> Option<String> {
-    let text = fs::read_to_string(root.join(".jp/.id")).ok()?;
+    let text = String::from_utf8(files::read_regular(&root.join(".jp/.id")).ok()?).ok()?;
     let id = text.lines().next()?.trim();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     (!id.is_empty() && id.len() <= 64 && id.chars().all(is_name)).then(|| id.to_owned())

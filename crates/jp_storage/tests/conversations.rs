@@ -217,12 +217,34 @@ fn events_that_are_a_pipe_or_a_directory_are_an_error_and_nobody_waits() {
     let store = fixture.workspace.store();
     let located = started(&store, vec![event(EventKind::TurnStart)]);
     fs::remove_file(located.events()).unwrap();
-    assert!(std::process::Command::new("mkfifo").arg(located.events()).status().unwrap().success());
+    make_pipe(&located.events());
     let reason = |error: jp_storage::ReadError| std::error::Error::source(&error).unwrap().to_string();
     assert_eq!(reason(store.read(&located).unwrap_err()), "it is no ordinary file");
     fs::remove_file(located.events()).unwrap();
     fs::create_dir(located.events()).unwrap();
     assert!(store.read(&located).is_err());
+}
+
+#[cfg(unix)]
+#[test]
+fn list_of_conversations_and_the_workspaces_id_wait_for_no_pipe() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    for path in [located.events(), located.directory.join("metadata.json")] {
+        fs::remove_file(&path).unwrap();
+        make_pipe(&path);
+    }
+    let summary = fixture.workspace.index().summary(&located);
+    assert_eq!((summary.title, summary.turns), (None, None));
+    make_pipe(&fixture.root.join(".jp/.id"));
+    let (data, cache) = (fixture.root.join("data"), fixture.root.join("cache"));
+    assert!(Workspace::open(&fixture.root, &data, &cache).unwrap().id().starts_with("path-"));
+}
+
+#[cfg(unix)]
+fn make_pipe(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
 #[test]
