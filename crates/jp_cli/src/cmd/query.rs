@@ -28,7 +28,13 @@ mod watched;
 
 pub(crate) use self::tools::edits;
 
-use std::{borrow::Cow, collections::HashMap, path::PathBuf, sync::Arc, thread::ScopedJoinHandle};
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, mpsc},
+    thread::{Scope, ScopedJoinHandle},
+};
 
 use jp_config::Resolved;
 use jp_conversation::{Event, Stream};
@@ -245,12 +251,9 @@ impl Recording {
     fn beside<T>(&mut self, context: &Context<'_>, work: impl FnOnce() -> T) -> Result<T, Failure> {
         let pending = [self.message.take(), self.activation.take()];
         let (done, [message, activation]) = std::thread::scope(|scope| {
-            let start = |pending: Pending| {
-                std::thread::Builder::new().spawn_scoped(scope, || pending.finish()).map_err(Failure::from)
-            };
-            let finishing = pending.map(|pending| pending.map(start));
+            let finishing = pending.map(|pending| pending.map(|pending| start_finishing(scope, pending)));
             let done = work();
-            (done, finishing.map(|thread| thread.map_or(Ok(()), finished)))
+            (done, finishing.map(|finishing| finishing.map_or(Ok(()), finished)))
         });
         message?;
         activation.map_err(|failure| answer::kept_message(failure, true))?;
@@ -261,10 +264,26 @@ impl Recording {
     }
 }
 
+/// What writes the message: a thread, or, where the system had none for it, what came of it already.
+type Finishing<'scope> = Result<ScopedJoinHandle<'scope, Result<(), WriteError>>, Result<(), WriteError>>;
+
+fn start_finishing<'scope>(scope: &'scope Scope<'scope, '_>, pending: Pending) -> Finishing<'scope> {
+    let (sender, receiver) = mpsc::channel::<Pending>();
+    let finish = move || receiver.recv().map_or(Ok(()), Pending::finish);
+    match std::thread::Builder::new().spawn_scoped(scope, finish) {
+        Ok(thread) => {
+            sender.send(pending).expect("the thread waits for it");
+            Ok(thread)
+        }
+        Err(_) => Err(pending.finish()),
+    }
+}
+
 /// Waits for what a thread writes.
-fn finished(thread: Result<ScopedJoinHandle<'_, Result<(), WriteError>>, Failure>) -> Result<(), Failure> {
-    let result = thread?.join();
-    Ok(result.map_err(|_| Failure::new("failed to store the message: its thread panicked"))??)
+fn finished(finishing: Finishing<'_>) -> Result<(), Failure> {
+    let panicked = |_| Failure::new("failed to store the message: its thread panicked");
+    let done = finishing.map_or_else(Ok, |thread| thread.join().map_err(panicked));
+    Ok(done??)
 }
 
 fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {
