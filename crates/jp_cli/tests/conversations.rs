@@ -337,6 +337,19 @@ fn older_conversation_has_its_model_by_an_alias_of_its_own_and_nobody_else_has_i
 }
 
 #[test]
+fn fork_that_fails_leaves_no_conversation() {
+    let (_server, sandbox, _) = with_two_conversations();
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    sandbox.write(".jp/config.toml", "assistant = 'x'\n");
+    let before = sandbox.files(".jp/conversations");
+    sandbox.jp(&["c", "fork"]).failed(1, &["assistant"]);
+    assert_eq!(sandbox.files(".jp/conversations"), before);
+    sandbox.write(".jp/config.toml", config);
+    sandbox.jp(&["c", "fork"]).succeeded();
+    assert!(sandbox.files(".jp/conversations").len() > before.len());
+}
+
+#[test]
 fn fork_of_an_older_conversation_is_converted_and_keeps_its_configuration() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

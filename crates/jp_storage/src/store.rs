@@ -5,6 +5,7 @@ use std::{
 };
 
 use jiff::Timestamp;
+use jp_conversation::Event;
 use jp_resource::BlobRef;
 
 use crate::{
@@ -164,16 +165,23 @@ impl Store {
         })
     }
 
-    /// Copies the events with these indexes into a conversation just started.
+    /// Copies the events with these indexes, and after them `added`, into a conversation just started: all or none.
     ///
     /// They are copied as they stand in the file, with fields that this version does not know.
-    pub fn copy_events(&self, from: &Located, indexes: &[usize], to: &mut Writer) -> Result<(), WriteError> {
+    pub fn copy_events(
+        &self,
+        from: &Located,
+        indexes: &[usize],
+        mut added: Vec<Event>,
+        to: &mut Writer,
+    ) -> Result<(), WriteError> {
         let read = read_lines(&from.directory)?;
         let batch = to.batch();
-        let mut lines = Vec::with_capacity(indexes.len());
+        let mut lines = Vec::with_capacity(indexes.len() + added.len());
         for line in indexes.iter().filter_map(|index| read.lines.get(*index)) {
             lines.push(to.modernise(line, &batch)?);
         }
+        lines.extend(to.lines(&mut added, &batch)?);
         let unpublished = to.create(&lines, batch)?;
         conversation::copy_base_config(&from.directory, unpublished.staged.path())
             .map_err(|source| WriteError::Io { path: to.directory.clone(), source })?;

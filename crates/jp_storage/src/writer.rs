@@ -162,10 +162,7 @@ impl Writer {
         mut events: Vec<Event>,
         batch: Batch,
     ) -> Result<(Vec<Event>, Pending), WriteError> {
-        for event in &mut events {
-            event.store_payloads(|bytes, encoding| batch.put(bytes, encoding))?;
-        }
-        let lines = events.iter().map(|event| self.line(event)).collect::<Result<Vec<_>, _>>()?;
+        let lines = self.lines(&mut events, &batch)?;
         let work = match self.target {
             Target::New => Work::Publish(self.create(&lines, batch)?),
             Target::File(Form::Older) => {
@@ -189,6 +186,14 @@ impl Writer {
     pub fn activate(&mut self, now: Timestamp) -> Pending {
         self.metadata.activate(now);
         Pending::new(&self.directory, Work::Metadata(self.metadata.to_json()))
+    }
+
+    /// Moves the events' content to the batch, and returns what is written of them.
+    pub(crate) fn lines(&self, events: &mut [Event], batch: &Batch) -> Result<Vec<String>, WriteError> {
+        for event in &mut *events {
+            event.store_payloads(|bytes, encoding| batch.put(bytes, encoding))?;
+        }
+        Ok(events.iter().map(|event| self.line(event)).collect::<Result<_, _>>()?)
     }
 
     fn line(&self, event: &Event) -> serde_json::Result<String> {

@@ -118,12 +118,10 @@ fn fork(
     let kept = conversation.stream.kept_by_fork(turns.unwrap_or(usize::MAX));
     let title = title.or_else(|| conversation.metadata.title());
     let now = context.now();
+    let added = carried_over(context, &conversation, &kept)?;
+    let added = added.map(|delta| Event::new(now, EventKind::ConfigDelta(delta)));
     let mut writer = context.start(found.is_local, title, now)?;
-    found.store.copy_events(&found.located, &kept, &mut writer)?;
-    if let Some(delta) = carried_over(context, &conversation, &kept)? {
-        let event = Event::new(now, EventKind::ConfigDelta(delta));
-        writer.append(vec![event], found.store.batch())?;
-    }
+    found.store.copy_events(&found.located, &kept, added.into_iter().collect(), &mut writer)?;
     let own = context.tools_of_history(&conversation).into_iter().filter(|(_, is_own)| *is_own);
     let own: Vec<_> = own.map(|(name, _)| name).collect();
     context.remember_tools(writer.id(), own.iter().map(String::as_str));
