@@ -96,7 +96,8 @@ impl Pending {
         Self { directory: directory.to_owned(), work }
     }
 
-    /// Returns when events are durable. Where it fails, none of them is in the file.
+    /// Returns when events are durable. Where it fails, none of them is in the file; but a new conversation whose name
+    /// could not be made durable is there, whole, and may be gone after a loss of power.
     pub fn finish(self) -> Result<(), WriteError> {
         let done = match self.work {
             Work::None => Ok(()),
@@ -148,7 +149,7 @@ impl Writer {
     ///
     /// `batch` holds content that was stored for them already; the rest is added to it. All content is
     /// durable before the events are, and those are on return. Where it fails, none of the events is in
-    /// the file.
+    /// the file, but for what [`Pending::finish`] says of a new conversation.
     pub fn append(&mut self, events: Vec<Event>, batch: Batch) -> Result<Vec<Event>, WriteError> {
         let (events, pending) = self.write(events, batch)?;
         pending.finish()?;
