@@ -1,9 +1,15 @@
 //! Reading the merged layers into the typed [`Config`].
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
+use crate::config::ModelSettings;
 use crate::tree::{Tree, at, at_mut};
-use crate::{Cause, Config, Error, Key};
+use crate::{
+    Cause, Config, Conversation, Error, Key, LlmProvider, McpServer, Providers, QuestionSettings,
+    ToolSettings,
+};
 
 /// How much of a value an error shows.
 const SHOWN_CHARACTERS: usize = 60;
@@ -27,8 +33,8 @@ pub(crate) fn read(tree: &Tree) -> Result<(Config, Vec<Key>), Error> {
 }
 
 fn attempt(root: &Value) -> Result<(Config, Vec<Key>), Rejected> {
-    let defaults = serde_json::to_value(Config::default()).unwrap_or_default();
-    if let Some(key) = list_for_table(&defaults, root, &Key::root()) {
+    let shape = serde_json::to_value(shape()).expect("a configuration is JSON");
+    if let Some(key) = list_for_table(&shape, root, &Key::root()) {
         return Err(Rejected { key, message: "invalid type: sequence, expected a map".to_owned() });
     }
     let mut unknown = Vec::new();
@@ -40,14 +46,31 @@ fn attempt(root: &Value) -> Result<(Config, Vec<Key>), Rejected> {
     }
 }
 
+/// What an entry of a table is called in [`shape`] where people choose the names.
+const ANY_NAME: &str = "*";
+
+/// Returns a configuration with each table that there can be.
+fn shape() -> Config {
+    fn any<T>(table: T) -> BTreeMap<String, T> {
+        BTreeMap::from([(ANY_NAME.to_owned(), table)])
+    }
+    let provider = LlmProvider { models: any(ModelSettings::default()), ..LlmProvider::default() };
+    let tool = ToolSettings { questions: any(QuestionSettings::default()), ..ToolSettings::default() };
+    Config {
+        providers: Providers { llm: any(provider), mcp: any(McpServer::default()), ..Providers::default() },
+        conversation: Conversation { tools: any(tool), ..Conversation::default() },
+        ..Config::default()
+    }
+}
+
 /// Finds a list in the place of a table: serde would take its elements for the table's keys, in order.
-fn list_for_table(defaults: &Value, value: &Value, key: &Key) -> Option<Key> {
-    match (defaults, value) {
+fn list_for_table(shape: &Value, value: &Value, key: &Key) -> Option<Key> {
+    match (shape, value) {
         (Value::Object(_), Value::Array(_)) => Some(key.clone()),
-        (Value::Object(defaults), Value::Object(values)) => defaults
-            .iter()
-            .filter_map(|(name, default)| Some((name, default, values.get(name)?)))
-            .find_map(|(name, default, value)| list_for_table(default, value, &key.child(name.as_str()))),
+        (Value::Object(shapes), Value::Object(values)) => values.iter().find_map(|(name, value)| {
+            let shape = shapes.get(name).or_else(|| shapes.get(ANY_NAME))?;
+            list_for_table(shape, value, &key.child(name.as_str()))
+        }),
         _ => None,
     }
 }
@@ -180,6 +203,35 @@ mod tests {
             "failed to read configuration: providers.mcp = 1 in .jp/config.toml: expected a table",
         ]
         "#);
+    }
+
+    #[test]
+    fn list_is_no_table_whatever_the_table_is_called() {
+        for key in [
+            "providers.llm.y",
+            "providers.llm.y.models.m",
+            "providers.mcp.x",
+            "conversation.tools.z",
+            "conversation.tools.'*'",
+            "conversation.tools.z.questions.q",
+        ] {
+            let message = file_error(&format!("{key} = []"));
+            assert!(message.ends_with(" = [] in .jp/config.toml: expected a table"), "{message}");
+        }
+        let declared = file_error("conversation.attachments = [['file', 'a']]");
+        assert!(declared.ends_with("a table with `type` and `path`"), "{declared}");
+        let mut layers = Layers::new();
+        let toml = "
+            conversation.attachments = ['a', { type = 'file', path = 'b' }]
+            conversation.tools.z.command = ['a', 'b']
+            conversation.tools.z.actions = []
+            conversation.tools.z.parameters.x = { enum = ['a'] }
+            conversation.tools.z.questions.q.answer = ['a']
+            conversation.tools.z.options.o = [{}]
+            providers.mcp.x = { command = ['a'], arguments = ['b'], variables = ['C'] }
+        ";
+        layers.add_toml(Layer::Workspace { path: ".jp/config.toml".into() }, toml).unwrap();
+        assert_eq!(layers.resolve().unwrap().unknown, []);
     }
 
     #[test]
