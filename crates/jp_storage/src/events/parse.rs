@@ -95,12 +95,16 @@ fn valid_prefix(bytes: &[u8]) -> &str {
 fn is_torn(bytes: &[u8], valid: usize, end: usize, error: &serde_json::Error) -> bool {
     const CUT_CHARACTER: usize = 3;
     let is_array = bytes.trim_ascii_start().starts_with(b"[");
-    // What the disk never wrote is zeroes, up to the end or for whole sectors.
+    // What the disk never wrote is zeroes, up to the end, for whole sectors, or from the old end to that of its sector.
     const SECTOR: usize = 512;
     let has_end = bytes.trim_ascii_end().ends_with(b"\n]");
     let stops = error.is_eof() && bytes.len() - valid <= CUT_CHARACTER;
     let rest = &bytes[end..];
-    let has_hole = || rest.split(|byte| *byte != 0).any(|zeroes| zeroes.len() >= SECTOR);
+    let is_hole = |zeroes: &[u8]| {
+        let after = zeroes.as_ptr_range().end.addr() - bytes.as_ptr().addr();
+        zeroes.len() >= SECTOR || (!zeroes.is_empty() && after.is_multiple_of(SECTOR))
+    };
+    let has_hole = || rest.split(|byte| *byte != 0).any(is_hole);
     is_array && if has_end { has_hole() } else { stops || rest.contains(&0) }
 }
 
@@ -156,6 +160,18 @@ mod tests {
         let with_hole = |zeroes: usize| format!("[\n{{\"a\":1}},\n{{\"b{}\":2}}\n]\n", "\0".repeat(zeroes));
         assert_eq!(parse(with_hole(512).as_bytes()).unwrap().events, ["{\"a\":1}"]);
         assert_eq!(parse(with_hole(1).as_bytes()).unwrap_err().line, 3, "what follows is there");
+    }
+
+    #[test]
+    fn page_with_the_old_end_that_was_never_written_again_is_a_torn_end() {
+        let old = "[\n{\"a\":1}\n]\n";
+        let with_hole = |end: usize| format!("{old}{}{{\"b\":2}}\n]\n", "\0".repeat(end - old.len()));
+        for end in [512, 4096] {
+            let text = with_hole(end);
+            let parsed = parse(text.as_bytes()).unwrap();
+            assert_eq!((parsed.events, parsed.torn), (vec!["{\"a\":1}"], Some(9..text.len())), "{end}");
+        }
+        assert!(parse(with_hole(500).as_bytes()).is_err(), "no sector ends there");
     }
 
     #[test]
