@@ -11,7 +11,7 @@ pub type Taken<'a> = (usize, &'a Snapshot);
 
 /// Returns what each declaration gave, in the order in which it came first.
 pub fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken<'_>>> {
-    let mut newest: HashMap<&Declaration, Vec<Taken<'_>>> = HashMap::new();
+    let mut newest: HashMap<&Declaration, Vec<Option<Taken<'_>>>> = HashMap::new();
     let mut places = HashMap::new();
     for (turn, resources, delivered) in deliveries(stream) {
         for delivered in delivered {
@@ -24,13 +24,20 @@ pub fn newest_by_declaration(stream: &Stream) -> HashMap<&Declaration, Vec<Taken
                     .entry((&delivered.declaration, snapshot.uri.as_str(), *count))
                     .or_insert_with(|| given.len());
                 match given.get_mut(place) {
-                    Some(known) => *known = (turn, snapshot),
-                    None => given.push((turn, snapshot)),
+                    Some(known) => *known = Some((turn, snapshot)),
+                    None => given.push(Some((turn, snapshot))),
                 }
+            }
+            // Where there are fewer contents than there were, the last are gone.
+            for (uri, last) in counts {
+                let place = |count| places.get(&(&delivered.declaration, uri, count));
+                (last + 1..).map_while(place).for_each(|place| given[*place] = None);
             }
         }
     }
-    newest
+    let still_there =
+        |(declaration, given): (_, Vec<_>)| (declaration, given.into_iter().flatten().collect());
+    newest.into_iter().map(still_there).collect()
 }
 
 /// A turn, the snapshots it delivered and the declarations that gave them.

@@ -88,7 +88,7 @@ fn taken_by_hand<'e>(
     events: impl Iterator<Item = &'e EventKind>,
     declaration: &Declaration,
 ) -> Vec<Snapshot> {
-    let mut taken: Vec<Snapshot> = Vec::new();
+    let mut taken: Vec<Option<Snapshot>> = Vec::new();
     let mut places = HashMap::new();
     for event in events {
         let EventKind::ConfigDelta(delta) = event else { continue };
@@ -98,12 +98,17 @@ fn taken_by_hand<'e>(
             let count = counts.entry(&snapshot.uri).and_modify(|count| *count += 1).or_default();
             let place = *places.entry((snapshot.uri.as_str(), *count)).or_insert(taken.len());
             match taken.get_mut(place) {
-                Some(known) => known.clone_from(snapshot),
-                None => taken.push(snapshot.clone()),
+                Some(known) => *known = Some(snapshot.clone()),
+                None => taken.push(Some(snapshot.clone())),
             }
         }
+        // Where there are fewer contents than there were, the last are gone.
+        for (uri, last) in counts {
+            let places = (last + 1..).map_while(|count| places.get(&(uri, count)));
+            places.for_each(|place| taken[*place] = None);
+        }
     }
-    taken
+    taken.into_iter().flatten().collect()
 }
 
 impl ConfigDelta {
@@ -581,6 +586,17 @@ mod tests {
             refreshed(&[("x://y", "1"), ("x://z", "z"), ("x://y", "2")]),
         ];
         assert_eq!(copied(&history[..1]), pairs(&[("x://y", "one"), ("x://y", "two")]));
+        assert_eq!(copied(&history), pairs(&[("x://y", "1"), ("x://y", "2"), ("x://z", "z")]));
+    }
+
+    #[test]
+    fn contents_that_are_gone_since_are_not_delivered() {
+        let history = [
+            refreshed(&[("x://y", "one"), ("x://y", "two"), ("x://z", "z")]),
+            refreshed(&[("x://y", "1")]),
+            refreshed(&[("x://y", "1"), ("x://y", "2")]),
+        ];
+        assert_eq!(copied(&history[..2]), pairs(&[("x://y", "1"), ("x://z", "z")]));
         assert_eq!(copied(&history), pairs(&[("x://y", "1"), ("x://y", "2"), ("x://z", "z")]));
     }
 }

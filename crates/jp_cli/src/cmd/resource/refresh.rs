@@ -159,14 +159,19 @@ impl Outcome {
         for Delivered { declaration, resources } in taken.delivered {
             let is_pending = pending.contains(&declaration);
             let known = newest.get(&declaration).into_iter().flatten().filter(|_| !is_pending);
-            let known: HashSet<(&str, BlobRef)> =
-                known.map(|(_, snapshot)| (snapshot.uri.as_str(), snapshot.blob_ref())).collect();
-            let is_known = |snapshot: &Snapshot| known.contains(&(&snapshot.uri, snapshot.blob_ref()));
+            let known: Vec<&Snapshot> = known.map(|(_, snapshot)| *snapshot).collect();
+            let given: Vec<&Snapshot> = resources.iter().map(|index| &taken.snapshots[*index]).collect();
+            let versions: HashSet<(&str, BlobRef)> =
+                known.iter().map(|snapshot| (snapshot.uri.as_str(), snapshot.blob_ref())).collect();
+            let is_known = |snapshot: &Snapshot| versions.contains(&(&snapshot.uri, snapshot.blob_ref()));
             // Contents of one resource of an MCP server may share a URI: they are taken together, as only
-            // their order tells them apart.
-            let snapshots = resources.iter().map(|index| &taken.snapshots[*index]);
-            let stale: HashSet<&str> =
-                snapshots.filter(|one| !is_known(one)).map(|one| one.uri.as_str()).collect();
+            // their order and their number tell them apart.
+            let new: HashSet<&str> =
+                given.iter().filter(|one| !is_known(one)).map(|one| one.uri.as_str()).collect();
+            let (before, now) = (counts(&known), counts(&given));
+            let is_resized = |uri: &&str| before.get(uri) != now.get(uri) && !new.contains(uri);
+            let mut resized: HashSet<&str> = now.keys().copied().filter(is_resized).collect();
+            let stale: HashSet<&str> = new.union(&resized).copied().collect();
             let wanted = targets.get(&declaration).and_then(Option::as_ref).filter(|_| !is_pending);
             let mut changed = Vec::new();
             for index in resources {
@@ -179,7 +184,8 @@ impl Outcome {
                     continue;
                 }
                 changed.push(*kept.entry(index).or_insert_with(|| {
-                    outcome.changed.extend((!is_known(snapshot)).then(|| snapshot.label().to_owned()));
+                    let is_told = !is_known(snapshot) || resized.remove(snapshot.uri.as_str());
+                    outcome.changed.extend(is_told.then(|| snapshot.label().to_owned()));
                     delta.resources.push(snapshot.clone());
                     delta.resources.len() - 1
                 }));
@@ -195,6 +201,13 @@ impl Outcome {
         }
         outcome
     }
+}
+
+/// Returns how many contents each URI has.
+fn counts<'s>(snapshots: &[&'s Snapshot]) -> HashMap<&'s str, usize> {
+    let mut counts = HashMap::new();
+    snapshots.iter().for_each(|snapshot| *counts.entry(snapshot.uri.as_str()).or_default() += 1);
+    counts
 }
 
 #[cfg(test)]
@@ -216,15 +229,24 @@ mod tests {
         }
     }
 
+    /// What is found out where each of `before` was taken, one after the other, and `after` is there now.
+    fn outcome(before: &[&[(&str, &str)]], after: &[(&str, &str)]) -> Outcome {
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let known = before.iter().map(|contents| {
+            let Attachments { snapshots: resources, delivered } = taken(contents);
+            let known = ConfigDelta { resources, delivered, ..ConfigDelta::default() };
+            Event::new(now, EventKind::ConfigDelta(known))
+        });
+        let stream = Stream::from_events(known.collect());
+        Outcome::of(&stream, &HashSet::new(), taken(after), &Targets::new())
+    }
+
     #[test]
     fn contents_that_share_a_uri_are_kept_together_if_one_has_changed() {
-        let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        let Attachments { snapshots: resources, delivered } =
-            taken(&[("x://y", "one"), ("x://y", "two"), ("x://z", "z")]);
-        let known = ConfigDelta { resources, delivered, ..ConfigDelta::default() };
-        let stream = Stream::from_events(vec![Event::new(now, EventKind::ConfigDelta(known))]);
-        let again = taken(&[("x://y", "one"), ("x://y", "2"), ("x://z", "z")]);
-        let outcome = Outcome::of(&stream, &HashSet::new(), again, &Targets::new());
+        let outcome = outcome(
+            &[&[("x://y", "one"), ("x://y", "two"), ("x://z", "z")]],
+            &[("x://y", "one"), ("x://y", "2"), ("x://z", "z")],
+        );
         let kept = taken(&[("x://y", "one"), ("x://y", "2")]);
         let delta = outcome.delta.unwrap();
         assert_eq!((delta.resources, delta.delivered), (kept.snapshots, kept.delivered));
@@ -232,5 +254,17 @@ mod tests {
             (outcome.changed, outcome.unchanged),
             (vec!["x://y".to_owned()], vec!["x://z".to_owned()])
         );
+    }
+
+    #[test]
+    fn resource_with_fewer_contents_has_changed() {
+        let before = [("x://y", "one"), ("x://y", "two"), ("x://y", "two"), ("x://z", "z")];
+        for after in [&before[..1], &before[..2]] {
+            let shrunk = outcome(&[&before], after);
+            assert_eq!(shrunk.delta.unwrap().resources, taken(after).snapshots);
+            assert_eq!((shrunk.changed, shrunk.unchanged), (vec!["x://y".to_owned()], vec![]));
+            assert!(outcome(&[&before, after], after).delta.is_none(), "that was taken already");
+        }
+        assert!(outcome(&[&before], &before).delta.is_none());
     }
 }
