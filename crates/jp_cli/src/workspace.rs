@@ -251,8 +251,16 @@ impl<'a> Context<'a> {
     /// Remembers which tools the person switched on in a conversation.
     pub(crate) fn remember_tools<'n>(&self, id: ConversationId, names: impl Iterator<Item = &'n str>) {
         let texts: Vec<_> = names.map(|name| switched_on(name, id)).collect();
-        if let Err(error) = self.workspace.trust().add(texts.iter().map(String::as_str)) {
-            self.output.detail(&format!("which tools were switched on was not remembered: {error}"));
+        self.remember_agreed(texts.iter().map(String::as_str));
+    }
+
+    /// Remembers what the person made or agreed to; says so where that can't be kept, as nothing counts then.
+    pub(crate) fn remember_agreed<'t>(&self, texts: impl IntoIterator<Item = &'t str>) {
+        let trust = self.workspace.trust();
+        if let Err(error) = trust.add(texts) {
+            let path = self.environment.display(trust.path());
+            self.output.warn(&format!("what you agreed to was not remembered in {path}: {error}"));
+            self.output.hint("if that file is damaged, remove it: you are asked again about what it held.");
         }
     }
 

@@ -130,6 +130,24 @@ fn command_of_a_workspace_or_a_history_runs_only_with_the_persons_word() {
 }
 
 #[test]
+fn agreement_that_can_not_be_kept_is_said() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.jp(&["q", "--new", "-a", "cmd:echo one", "x"]).succeeded();
+    let trusted =
+        sandbox.files("~/.local/share/jp").into_iter().find(|path| path.iter().any(|name| name == "trusted"));
+    fs::write(trusted.unwrap(), b"\xff\n").unwrap();
+    let run = sandbox.jp(&["q", "--new", "-a", "cmd:echo two", "x"]).succeeded();
+    assert_eq!(
+        run.stderr.matches("warning: what you agreed to was not remembered in ").count(),
+        1,
+        "{}",
+        run.stderr
+    );
+    assert!(run.stderr.contains("/trusted/") && run.stderr.contains("remove it"), "{}", run.stderr);
+}
+
+#[test]
 fn command_that_a_person_attached_runs_for_later_messages_and_forks() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

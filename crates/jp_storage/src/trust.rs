@@ -40,9 +40,13 @@ impl Trust {
     ///
     /// Fails where the file can't be read or written.
     pub fn add<'d>(&self, declarations: impl IntoIterator<Item = &'d str>) -> io::Result<()> {
+        let mut checksums =
+            declarations.into_iter().map(|one| Checksum::of(one.as_bytes()).to_string()).peekable();
+        if checksums.peek().is_none() {
+            return Ok(());
+        }
         let text = self.text()?;
         let mut known: BTreeSet<String> = text.lines().map(str::to_owned).collect();
-        let checksums = declarations.into_iter().map(|one| Checksum::of(one.as_bytes()).to_string());
         let new: String =
             checksums.filter(|one| known.insert(one.clone())).map(|one| format!("{one}\n")).collect();
         if new.is_empty() {
@@ -99,5 +103,6 @@ mod tests {
         fs::write(trust.path(), b"\xff\n").unwrap();
         assert!(!trust.contains("cmd://all") && trust.add(["cmd://all"]).is_err());
         assert_eq!(fs::read(trust.path()).unwrap(), b"\xff\n");
+        assert!(trust.add([]).is_ok(), "there is nothing to remember");
     }
 }

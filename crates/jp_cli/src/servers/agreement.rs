@@ -27,8 +27,8 @@ impl Servers {
     pub(crate) fn agreed(&self, context: &Context<'_>, name: &str) -> Result<bool, Failure> {
         let Some(agreement) = self.open(context, name) else { return Ok(self.may_start(name)) };
         let is_agreed = self.asked(context, name, agreement)?;
-        if is_agreed && let Err(error) = context.workspace.trust().add([agreement.text.as_str()]) {
-            context.output.detail(&format!("what was agreed to was not remembered: {error}"));
+        if is_agreed {
+            context.remember_agreed([agreement.text.as_str()]);
         }
         self.said().insert(name.to_owned(), is_agreed);
         Ok(is_agreed)

@@ -225,10 +225,7 @@ pub(super) fn agreement<'a>(asked: &'a Asked<'_>, tool: &str) -> Option<&'a str>
 
 /// Remembers that the person agrees to what the workspace lets a tool do.
 pub(super) fn agreed(asked: &Asked<'_>, tool: &str) {
-    let trust = asked.context.workspace.trust();
-    if let Err(error) = trust.add(agreement(asked, tool)) {
-        asked.context.output.detail(&format!("what was agreed to was not remembered: {error}"));
-    }
+    asked.context.remember_agreed(agreement(asked, tool));
 }
 
 /// Says that the workspace's word does not count, where nobody is there to give theirs.

@@ -136,10 +136,7 @@ pub(super) fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
 /// resolved, or to whether `jp mcp serve` gives a file that a walk would leave out.
 pub(crate) fn remember(context: &Context<'_>, declared: &[Declared], place: &Place) {
     let matter = declared.iter().filter(|one| matters_to_trust(one, place) || is_workspace_file(one, place));
-    let declarations = matter.filter_map(|one| one.declaration.as_deref());
-    if let Err(error) = context.workspace.trust().add(declarations) {
-        context.output.detail(&format!("what was agreed to was not remembered: {error}"));
-    }
+    context.remember_agreed(matter.filter_map(|one| one.declaration.as_deref()));
 }
 
 fn is_workspace_file(declared: &Declared, place: &Place) -> bool {
