@@ -1,5 +1,6 @@
 use std::fmt;
 
+use jp_resource::uri::{encode_argument, encode_program};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
@@ -76,11 +77,14 @@ fn table_url(table: &Map<String, Value>) -> Result<String, String> {
         let query = if is_excluded(parameters)? { "?exclude" } else { "" };
         return Ok(format!("file:{path}{query}"));
     }
-    let names: Vec<_> = path.split('/').map(encode).collect();
     let mut url = match scheme {
+        "cmd" => format!("cmd://{}", encode_program(path)),
         // SERVER+URI: a server's URI is as it is.
         "mcp" => format!("mcp+{path}"),
-        scheme => format!("{scheme}://{}", names.join("/")),
+        scheme => {
+            let names: Vec<_> = path.split('/').map(encode_argument).collect();
+            format!("{scheme}://{}", names.join("/"))
+        }
     };
     let pairs = parameters
         .into_iter()
@@ -89,7 +93,7 @@ fn table_url(table: &Map<String, Value>) -> Result<String, String> {
     for (index, (key, value)) in pairs.enumerate() {
         let key = if key == "args" { "arg" } else { key };
         url.push(if index == 0 { '?' } else { '&' });
-        url.push_str(&format!("{}={}", encode(key), encode(&value)));
+        url.push_str(&format!("{}={}", encode_argument(key), encode_argument(&value)));
     }
     Ok(url)
 }
@@ -136,10 +140,6 @@ fn values_of_scalar(value: &Value) -> std::option::IntoIter<String> {
     .into_iter()
 }
 
-fn encode(text: &str) -> String {
-    jp_resource::uri::percent_encode_segment(text).replace('&', "%26").replace('=', "%3D").replace('+', "%2B")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -170,7 +170,7 @@ mod tests {
             (json!({"type": "file", "path": "a", "params": {"exclude": ""}}), "file:a?exclude"),
             (json!({"type": "file", "path": "a", "params": {"exclude": "false"}}), "file:a"),
             (json!({"type": "file", "path": "a", "params": null}), "file:a"),
-            (json!({"type": "cmd", "path": "scripts/a b"}), "cmd://scripts/a%20b"),
+            (json!({"type": "cmd", "path": "scripts/a (b)"}), "cmd://scripts/a%20%28b%29"),
             (json!({"type": "http", "path": "example.com/docs"}), "http://example.com/docs"),
             (json!({"type": "mcp", "path": "docs+note:a b%7e/c?d"}), "mcp+docs+note:a b%7e/c?d"),
         ] {

@@ -18,7 +18,7 @@
 
 use std::borrow::Cow;
 
-use jp_resource::uri::{PathStyle, encode_path, file_uri, percent_decode, percent_encode_segment};
+use jp_resource::uri::{PathStyle, encode_argument, encode_program, file_uri, percent_decode};
 
 /// Writes and reads places relative to one workspace.
 #[derive(Debug, Clone)]
@@ -162,23 +162,6 @@ fn rewrite_decoded<'t>(
     }
 }
 
-/// Encodes a program as jp does in a `cmd://` URL that it makes of a command line.
-fn encode_program(program: &str) -> String {
-    encode_also(&encode_path(program), "!$&'()*+,;=:@")
-}
-
-/// Encodes an argument as jp does in a `cmd://` URL that it makes of a command line or a table.
-fn encode_argument(argument: &str) -> String {
-    encode_also(&percent_encode_segment(argument), "&=+")
-}
-
-/// Percent-encodes the ASCII characters of `reserved`, too.
-fn encode_also(encoded: &str, reserved: &str) -> String {
-    reserved.chars().fold(encoded.to_owned(), |text, character| {
-        text.replace(character, &format!("%{:02X}", u32::from(character)))
-    })
-}
-
 /// Replaces what `replace` finds at the starts of words; it is given the rest and the character before.
 fn rewrite(text: &str, replace: impl Fn(&str, Option<char>) -> Option<(String, usize)>) -> String {
     let mut out = String::with_capacity(text.len());
@@ -209,7 +192,9 @@ fn is_segment(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use jp_conversation::Declaration;
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
@@ -239,6 +224,11 @@ mod tests {
                 "cmd://sh?arg=-c&arg=cat%20'workspace-path:%2F%2F';%20ls&x",
             ),
             ("cmd:///home/me/my%20project/x.sh?", "cmd://workspace-path%3A///x.sh?"),
+            // As good as a name that ends so.
+            (
+                "cmd://cc?arg=-I%2Fhome%2Fme%2Fmy%20project%2Fx",
+                "cmd://cc?arg=-I%2Fhome%2Fme%2Fmy%20project%2Fx",
+            ),
             ("cmd://echo?arg=workspace-path:%2F%2F", "cmd://echo?arg=workspace-path:~%2F%2F"),
             // Not as jp spells it, so it stays as it is.
             ("cmd://cat?arg=%2fhome%2Fme%2Fmy%20project", "cmd://cat?arg=%2fhome%2Fme%2Fmy%20project"),
@@ -246,6 +236,18 @@ mod tests {
             assert_eq!(places.to_disk(memory), disk);
             assert_eq!(places.from_disk(disk), memory);
         }
+    }
+
+    #[test]
+    fn command_of_a_table_names_the_place_as_one_that_was_typed() {
+        let root = "/home/me/p (x)!$'*,;:@=+&#";
+        let table =
+            json!({"type": "cmd", "path": format!("{root}/run.sh"), "params": {"arg": format!("-f={root}")}});
+        let places = Places::new(root);
+        let declaration = Declaration::from_json(&table).unwrap();
+        let disk = places.to_disk(declaration.as_str());
+        assert_eq!(disk, "cmd://workspace-path%3A///run.sh?arg=-f%3Dworkspace-path:%2F%2F");
+        assert_eq!(places.from_disk(&disk), declaration.as_str());
     }
 
     #[test]

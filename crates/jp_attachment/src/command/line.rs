@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use jp_resource::uri::{encode_path, percent_decode, percent_encode_segment};
+use jp_resource::uri::{encode_argument, encode_program, percent_decode};
 
 use super::words::{self, Unclosed};
 use crate::{AttachError, Scheme};
@@ -120,23 +120,12 @@ impl CommandLine {
 }
 
 fn uri(program: &str, arguments: &[String]) -> String {
-    let mut uri = format!("cmd://{}", encode(&encode_path(program), "!$&'()*+,;=:@"));
+    let mut uri = format!("cmd://{}", encode_program(program));
     for (index, argument) in arguments.iter().enumerate() {
         uri.push_str(if index == 0 { "?arg=" } else { "&arg=" });
-        uri.push_str(&encode(&percent_encode_segment(argument), "&=+"));
+        uri.push_str(&encode_argument(argument));
     }
     uri
-}
-
-/// Percent-encodes those characters of an encoded text that are ASCII and `reserved`, too.
-fn encode(encoded: &str, reserved: &str) -> String {
-    encoded.chars().fold(String::with_capacity(encoded.len()), |mut text, character| {
-        match character {
-            _ if reserved.contains(character) => text.push_str(&format!("%{:02X}", u32::from(character))),
-            _ => text.push(character),
-        }
-        text
-    })
 }
 
 fn decode(text: &str) -> Result<String, String> {

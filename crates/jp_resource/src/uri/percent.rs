@@ -18,6 +18,18 @@ pub fn encode_path(path: &str) -> String {
     encode(path.bytes(), |byte| byte == b'/' || is_pchar(byte))
 }
 
+/// Percent-encodes the program of a `cmd://` URL: nothing but unreserved characters and `/` stays itself.
+#[must_use]
+pub fn encode_program(program: &str) -> String {
+    encode(program.bytes(), |byte| byte == b'/' || is_unreserved(byte))
+}
+
+/// Percent-encodes an argument of a `cmd://` URL, or any value in a query: as [`percent_encode_segment`], and `&`, `=` and `+` too.
+#[must_use]
+pub fn encode_argument(argument: &str) -> String {
+    encode(argument.bytes(), |byte| is_pchar(byte) && !b"&=+".contains(&byte))
+}
+
 /// Decodes every `%XX` (RFC 3986 §2.1); a `%` that starts none is itself.
 ///
 /// Refuses what does not decode to UTF-8.
@@ -79,7 +91,12 @@ fn hex_pair(text: &[u8]) -> Option<u8> {
 
 /// Returns whether `byte` is a `pchar` that needs no encoding: none that is not ASCII does.
 fn is_pchar(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte)
+    is_unreserved(byte) || b"!$&'()*+,;=:@".contains(&byte)
+}
+
+/// Returns whether `byte` is `unreserved` (RFC 3986 §2.3).
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
 }
 
 #[cfg(test)]
@@ -114,6 +131,12 @@ mod tests {
     fn path_keeps_its_slashes() {
         assert_eq!(encode_path("a b/c#d"), "a%20b/c%23d");
         assert_eq!(encode_path(""), "");
+    }
+
+    #[test]
+    fn command_has_no_character_that_its_url_gives_a_meaning() {
+        assert_eq!(encode_program("./p (x)/a:b&c~d"), "./p%20%28x%29/a%3Ab%26c~d");
+        assert_eq!(encode_argument("a/b&c=d+e:f(g)"), "a%2Fb%26c%3Dd%2Be:f(g)");
     }
 
     #[test]
