@@ -76,6 +76,8 @@ pub(crate) struct Line {
     pub json: String,
     /// Whether it was in an older format, so that its content has to go to the store.
     pub is_converted: bool,
+    /// Whether there may be markers of places in it: an older version wrote none, and what looks like one is text.
+    pub has_places: bool,
 }
 
 /// Events as text and as values, with what there is to say about them.
@@ -138,7 +140,7 @@ pub(crate) fn read_lines(directory: &Path) -> Result<ReadEvents, ReadError> {
         lines: parsed
             .events
             .iter()
-            .map(|event| Line { json: (*event).to_owned(), is_converted: false })
+            .map(|event| Line { json: (*event).to_owned(), is_converted: false, has_places: true })
             .collect(),
         form: form_of(&parsed),
         warnings: torn_warning(&path, &parsed),
@@ -150,6 +152,8 @@ pub(crate) fn read_lines(directory: &Path) -> Result<ReadEvents, ReadError> {
 fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents, ReadError> {
     let older: Vec<bool> = parsed.events.iter().map(|event| legacy::is_older(event)).collect();
     let are_all = older.iter().filter(|is_older| **is_older).count() * 2 >= older.len();
+    // Of a mixture nobody knows what an older version wrote and what had its time edited.
+    let has_places = older.contains(&false);
     let mut values = Vec::with_capacity(parsed.events.len());
     for (event, _) in parsed.events.iter().zip(&older).filter(|(_, is_older)| are_all || **is_older) {
         values.push(
@@ -159,8 +163,10 @@ fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents,
     let converted = legacy::convert(values, are_all);
     let mut events = converted.events.iter();
     let lines = parsed.events.iter().zip(&older).map(|(event, is_older)| match are_all || *is_older {
-        true => Line { json: events.next().expect("one for each").to_string(), is_converted: true },
-        false => Line { json: (*event).to_owned(), is_converted: false },
+        true => {
+            Line { json: events.next().expect("one for each").to_string(), is_converted: true, has_places }
+        }
+        false => Line { json: (*event).to_owned(), is_converted: false, has_places },
     });
     let lines = lines.collect();
     let mut warnings = torn_warning(path, parsed);
@@ -202,7 +208,7 @@ fn stream_of_file(
     Ok(Stream::from_events(events))
 }
 
-/// Reads events that were converted from an older format, which has no places of its own.
+/// Reads events of which some were converted from an older format.
 fn stream_of_lines(path: &Path, lines: &[Line], places: &Places) -> Result<Stream, ReadError> {
     let mut events = Vec::with_capacity(lines.len());
     for (index, line) in lines.iter().enumerate() {
@@ -212,7 +218,9 @@ fn stream_of_lines(path: &Path, lines: &[Line], places: &Places) -> Result<Strea
         };
         let mut event = Event::from_json(&line.json)
             .map_err(|error| ReadError::Events { path: path.to_owned(), source: source(error) })?;
-        event.rewrite_places(|place| places.read(place));
+        if line.has_places {
+            event.rewrite_places(|place| places.read(place));
+        }
         events.push(event);
     }
     Ok(Stream::from_events(events))

@@ -238,10 +238,12 @@ impl Writer {
         if !line.is_converted {
             return Ok(line.json.clone());
         }
-        let line = &line.json;
+        let Line { json: line, has_places, .. } = line;
         let json = |error: jp_conversation::EventError| serde_json::Error::io(io::Error::other(error));
         let mut event = Event::from_json(line).map_err(json)?;
-        event.rewrite_places(|place| self.places.read(place));
+        if *has_places {
+            event.rewrite_places(|place| self.places.read(place));
+        }
         event.store_payloads(|bytes, encoding| batch.put(bytes, encoding))?;
         let mut written: Value = serde_json::from_str(&self.line(&event)?)?;
         let original: Value = serde_json::from_str(line)?;

@@ -175,6 +175,23 @@ fn older_event_among_newer_ones_changes_no_place() {
 }
 
 #[test]
+fn what_looks_like_a_place_in_an_older_conversation_is_text() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    let older = r#"{"timestamp":"2025-11-21 12:00:00.5","type":"tool_call_request","id":"1","name":"read","arguments":{"path":"workspace:///x"}}"#;
+    fs::write(located.events(), format!("[\n{older}\n]\n")).unwrap();
+    let before = store.read(&located).unwrap();
+    let after = append(&store, &located, vec![event(EventKind::TurnStart)]);
+    for conversation in [before, after] {
+        let EventKind::ToolCallRequest(call) = &conversation.stream.events()[0].kind else {
+            panic!("a call")
+        };
+        assert_eq!(call.arguments["path"], "workspace:///x");
+    }
+}
+
+#[test]
 fn what_names_content_and_cannot_be_read_is_no_conversation_without_content() {
     let fixture = fixture();
     let store = fixture.workspace.store();
