@@ -207,10 +207,7 @@ pub enum AttachError {
         path: PathBuf,
     },
     /// A file gives more or less than the size it has, and nobody writes to it: the system makes it up as it is read.
-    #[error(
-        "attach {input:?}: what {path:?} holds is made up as it is read; `cmd:cat {}` attaches what that prints",
-        path.display()
-    )]
+    #[error("attach {input:?}: what {path:?} holds is made up as it is read")]
     MadeUp {
         /// What was asked for.
         input: String,

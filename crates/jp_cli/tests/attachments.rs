@@ -85,7 +85,7 @@ fn what_cannot_be_attached_stops_the_query_before_anything_is_stored() {
         ("huge", vec!["huge", "3221225472 bytes", "conversation.attachment.max_bytes"]),
         ("fifo", vec!["is a pipe", "hint: `-a -` attaches what is piped in"]),
         ("/dev/fd/0", vec!["is a pipe", "hint: `-a -` attaches what is piped in"]),
-        ("/proc/version", vec!["is made up as it is read", "`cmd:cat /proc/version`"]),
+        ("/proc/version", vec!["is made up as it is read", "hint: `-a 'cmd:cat /proc/version'`"]),
         ("file:", vec!["attach an empty name"]),
         ("loop", vec!["loop"]),
         ("gopher://example.com/", vec!["gopher:", "not supported"]),

@@ -54,6 +54,10 @@ pub(crate) fn failure(error: AttachError) -> Failure {
         AttachError::Special { kind: SpecialFile::Pipe, .. } => {
             vec!["`-a -` attaches what is piped in: `COMMAND | jp query -a - …`.".to_owned()]
         }
+        AttachError::MadeUp { path, .. } => {
+            let command = quoted(&format!("cmd:cat {}", quoted(&path.display().to_string())));
+            vec![format!("`-a {command}` attaches what that prints.")]
+        }
         AttachError::Secret { .. } => {
             vec!["`-c conversation.attachment.secrets=warn` attaches it all the same.".to_owned()]
         }
@@ -91,4 +95,22 @@ pub(crate) fn failure(error: AttachError) -> Failure {
     failure.message = without_credentials(&failure.message);
     failure.hints.extend(advice.into_iter().chain(skip));
     failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_can_be_typed_whatever_the_path() {
+        let made_up = |path: &str| AttachError::MadeUp { input: path.to_owned(), path: path.into() };
+        assert_eq!(
+            failure(made_up("/proc/version")).hints[0],
+            "`-a 'cmd:cat /proc/version'` attaches what that prints."
+        );
+        assert_eq!(
+            failure(made_up("/proc/a b")).hints[0],
+            r"`-a 'cmd:cat '\''/proc/a b'\'''` attaches what that prints."
+        );
+    }
 }
