@@ -204,31 +204,6 @@ fn what_names_content_and_cannot_be_read_is_no_conversation_without_content() {
 
 #[cfg(unix)]
 #[test]
-fn files_have_the_modes_that_the_umask_leaves_them() {
-    use std::os::unix::fs::PermissionsExt;
-    // None of those that people have otherwise; it is that of the whole process, and each test has its own.
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o027));
-    let fixture = fixture();
-    let store = fixture.workspace.store();
-    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let ordinary = fixture.root.join("ordinary");
-    fs::create_dir(&ordinary).unwrap();
-    fs::write(ordinary.join("file"), "").unwrap();
-    let located = started(&store, vec![request_with(&fixture.root, &"x".repeat(100_000))]);
-    let conversation = append(&store, &located, vec![event(EventKind::TurnStart)]);
-    let TryLock::Acquired(lock) = store.try_lock(located.id).unwrap() else { panic!("nobody else writes") };
-    store.writer(&conversation, lock).activate(now()).finish().unwrap();
-    assert_eq!((mode(&located.directory), mode(&ordinary)), (0o750, 0o750));
-    let blobs = store.blobs().iter().unwrap().map(|blob| blob.unwrap().path);
-    let files: Vec<PathBuf> = blobs.chain(store.files_of(&located).unwrap()).collect();
-    assert_eq!(files.len(), 3);
-    for file in files {
-        assert_eq!(mode(&file), mode(&ordinary.join("file")), "{}", file.display());
-    }
-}
-
-#[cfg(unix)]
-#[test]
 fn events_that_are_a_pipe_or_a_directory_are_an_error_and_nobody_waits() {
     let fixture = fixture();
     let store = fixture.workspace.store();
