@@ -231,13 +231,14 @@ impl<'a> Context<'a> {
         let may_be_on = |tool: &str| trust.contains(&switched_on(tool, conversation.id));
         let mut aliases = Map::new();
         if let Some(Value::Object(base)) = &conversation.base_config {
-            let own = with_own_alias(of_conversation(base, &may_be_on), base, &mut aliases);
+            add_aliases(base, layers, &mut aliases);
+            let own = with_alias(of_conversation(base, &may_be_on), &aliases);
             layers.add_json(Layer::Conversation, &Value::Object(own))?;
         }
         for event in conversation.stream.events() {
             if let EventKind::ConfigDelta(delta) = &event.kind {
-                let own = of_conversation(&delta.delta, &may_be_on);
-                let mut delta = with_own_alias(own, &delta.delta, &mut aliases);
+                add_aliases(&delta.delta, layers, &mut aliases);
+                let mut delta = with_alias(of_conversation(&delta.delta, &may_be_on), &aliases);
                 if let Some(Value::Object(conversation)) = delta.get_mut("conversation") {
                     // The stream has its own account of what is attached.
                     conversation.shift_remove("attachments");
@@ -342,23 +343,24 @@ fn of_conversation(config: &Map<String, Value>, may_be_on: &dyn Fn(&str) -> bool
     config
 }
 
-/// Puts a model in the place of its name in `own` that the conversation says itself, as older versions of jp have it;
-/// what it says counts for nothing else. `aliases` are those that it said before, with those of `config` added.
-fn with_own_alias(
-    mut own: Map<String, Value>,
-    config: &Map<String, Value>,
-    aliases: &mut Map<String, Value>,
-) -> Map<String, Value> {
+/// Takes the names that a conversation gives to models, as older versions of jp wrote them into it, but for those that
+/// the person gives.
+fn add_aliases(config: &Map<String, Value>, layers: &Layers, aliases: &mut Map<String, Value>) {
     let providers = config.get("providers");
     let said = ["/llm/aliases", "/aliases"].map(|pointer| providers?.pointer(pointer)?.as_object());
-    aliases.extend(said.into_iter().flatten().flatten().map(|(name, model)| (name.clone(), model.clone())));
-    let id = own.get_mut("assistant").and_then(|assistant| assistant.pointer_mut("/model/id"));
+    let said = said.into_iter().flatten().flatten().filter(|(name, _)| !layers.has_alias(name));
+    aliases.extend(said.map(|(name, model)| (name.clone(), model.clone())));
+}
+
+/// Puts a model in the place of its name.
+fn with_alias(mut config: Map<String, Value>, aliases: &Map<String, Value>) -> Map<String, Value> {
+    let id = config.get_mut("assistant").and_then(|assistant| assistant.pointer_mut("/model/id"));
     if let Some(id) = id
         && let Some(model) = id.as_str().and_then(|name| aliases.get(name))
     {
         *id = model.clone();
     }
-    own
+    config
 }
 
 /// Returns what is remembered where the person switches a tool on in a conversation.

@@ -229,11 +229,18 @@ fn check_removes_nothing_through_a_link() {
     fs::write(&theirs, "theirs").unwrap();
     let long_ago = SystemTime::now() - Duration::from_secs(7200);
     fs::File::open(&theirs).unwrap().set_modified(long_ago).unwrap();
+    let theirs = [theirs, outside.path().join("0a/.tmp-theirs")];
+    fs::create_dir(outside.path().join("0a")).unwrap();
+    fs::rename(&theirs[0], &theirs[1]).unwrap();
+    fs::hard_link(&theirs[1], &theirs[0]).unwrap();
     for link in [".jp/conversations/link", ".jp/conversations/17000000000-link", ".jp/blobs/0a"] {
         std::os::unix::fs::symlink(outside.path(), sandbox.path(link)).unwrap();
     }
     sandbox.jp(&["storage", "check"]);
-    assert!(theirs.exists());
+    fs::rename(sandbox.path(".jp/blobs"), sandbox.path("blobs")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), sandbox.path(".jp/blobs")).unwrap();
+    sandbox.jp(&["storage", "check"]);
+    assert!(theirs.iter().all(|path| path.exists()));
 }
 
 #[test]
@@ -334,6 +341,12 @@ fn older_conversation_has_its_model_by_an_alias_of_its_own_and_nobody_else_has_i
     sandbox.jp(&["q", "-i", "17600000000", "go on"]).succeeded();
     assert_eq!(support::last_request(&server)["model"], "of-alias");
     sandbox.jp(&["q", "-i", "17600000000", "-m", "mine", "go on"]).failed(2, &["the model `mine`"]);
+    let user = sandbox.path("~/.config/jp/config.toml");
+    let text = fs::read_to_string(&user).unwrap_or_default();
+    fs::create_dir_all(user.parent().unwrap()).unwrap();
+    fs::write(&user, format!("{text}\n[providers.aliases]\nmine = 'llamacpp/of-the-person'\n")).unwrap();
+    sandbox.jp(&["q", "-i", "17600000000", "go on"]).succeeded();
+    assert_eq!(support::last_request(&server)["model"], "of-the-person");
 }
 
 #[test]

@@ -85,6 +85,12 @@ impl Layers {
         Ok(())
     }
 
+    /// Returns whether the layers so far have a model by this name of the person's.
+    #[must_use]
+    pub fn has_alias(&self, name: &str) -> bool {
+        self.tree.root.pointer("/providers/aliases").is_some_and(|aliases| aliases.get(name).is_some())
+    }
+
     /// Types what the layers say together.
     ///
     /// # Errors

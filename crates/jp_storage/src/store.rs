@@ -165,7 +165,8 @@ impl Store {
         })
     }
 
-    /// Copies the events with these indexes, and after them `added`, into a conversation just started: all or none.
+    /// Copies the events with these indexes, and after them `added`, into a conversation just started: all or none, but
+    /// for what [`Pending::finish`](crate::Pending::finish) says of a new conversation.
     ///
     /// They are copied as they stand in the file, with fields that this version does not know.
     pub fn copy_events(

@@ -78,7 +78,7 @@ async fn client_can_not_subscribe_without_end() {
     assert_eq!(code, -32602);
     assert_eq!(
         message,
-        "a client may subscribe to 1024 resources, with URIs of 1 MiB in all; unsubscribe from some first"
+        "a client may subscribe to 1024 resources, with URIs of 1 MiB in all, and of 16 MiB with all its streams; unsubscribe from some first"
     );
     let mut client = Client::of(server(&registry()), LATEST).await;
     let long = |number: usize| json!({ "uri": format!("id://{number}{}", "x".repeat(100_000)) });

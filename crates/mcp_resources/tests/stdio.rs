@@ -477,6 +477,45 @@ async fn server_ends_when_nobody_reads_its_answers_any_more() {
     }
 }
 
+/// Also where rmcp answers by itself, and drops what a request came with before it does.
+#[tokio::test]
+async fn client_that_does_not_read_is_not_read_from_whatever_it_asks() {
+    const READS: u64 = 40;
+    const OTHERS: u64 = 3000;
+    let (_outside, directory) = notes();
+    std::fs::write(directory.join("large.md"), "x".repeat(1_000_000)).unwrap();
+    let mut child = start(&directory);
+    let mut input = child.stdin.take().unwrap();
+    let mut output = tokio::io::BufReader::new(child.stdout.take().unwrap());
+    let line = |id: u64, method: &str, params: Value| {
+        format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+    };
+    input.write_all(line(0, "initialize", support::initialize("2025-11-25")).as_bytes()).await.unwrap();
+    output.read_line(&mut String::new()).await.unwrap();
+    let mut asking = tokio::spawn(async move {
+        for id in 1..=READS {
+            let read = line(id, "resources/read", json!({ "uri": "notes://large.md" }));
+            input.write_all(read.as_bytes()).await.unwrap();
+        }
+        for id in READS + 1..=READS + OTHERS {
+            let other =
+                line(id, "tools/call", json!({ "name": "none", "arguments": { "filler": "x".repeat(200) } }));
+            input.write_all(other.as_bytes()).await.unwrap();
+        }
+        input
+    });
+    // All of it is more than the pipe holds.
+    assert!(tokio::time::timeout(Duration::from_secs(2), &mut asking).await.is_err(), "it was all read");
+    let mut open: std::collections::BTreeSet<u64> = (1..=READS + OTHERS).collect();
+    while !open.is_empty() {
+        let mut line = String::new();
+        tokio::time::timeout(PATIENCE, output.read_line(&mut line)).await.expect("no answer").unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert!(open.remove(&answer["id"].as_u64().unwrap()), "one answer each");
+    }
+    drop(asking.await.unwrap());
+}
+
 /// What is done for a request counts until it is done, also where nobody wants it any more.
 #[cfg(target_os = "linux")]
 #[tokio::test]

@@ -68,6 +68,10 @@ impl Blobs {
     /// Removes temporary files that have not changed for `age`: what writers left that crashed.
     pub fn clean_stale_temporaries(&self, age: Duration) -> Result<Leftovers, BlobError> {
         let mut leftovers = Leftovers::default();
+        // A link may have come with a clone and lead anywhere.
+        if !files::is_own_directory(&self.directory) {
+            return Ok(leftovers);
+        }
         for shard in shards(&self.directory)?.into_iter().filter(|shard| files::is_own_directory(shard)) {
             for path in list(&shard)?.into_iter().filter(|path| files::is_temporary(path)) {
                 leftovers.remove(&path, age).map_err(BlobError::io("remove", &path))?;

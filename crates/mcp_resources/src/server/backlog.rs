@@ -14,6 +14,10 @@ use tokio::time::timeout;
 #[cfg(feature = "stdio")]
 const MAX_REQUESTS: usize = 1024;
 
+/// How many bytes the messages may have that something is done for, before no more are taken.
+#[cfg(feature = "stdio")]
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+
 /// How many requests may wait for changes.
 #[cfg(feature = "stdio")]
 const MAX_LISTENING: usize = 4096;
@@ -38,8 +42,7 @@ struct Shared {
 /// How far the answer to a request is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// It has one when the client likes: it waits for changes.
-    Listening,
+    #[cfg_attr(not(feature = "stdio"), expect(dead_code, reason = "only a transport of ours knows"))]
     Open,
     Made,
 }
@@ -47,26 +50,36 @@ enum Stage {
 /// What a transport tells of its client; where it tells nothing, this is nothing, and there is always room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Load {
-    /// Requests that wait for changes.
+    /// Requests that wait for changes, until their streams end.
     listening: usize,
     /// Other messages that something is still done for, also requests that were cancelled.
     running: usize,
-    /// Those that have an answer.
+    /// How many bytes all these messages have.
+    bytes: usize,
+    /// How many requests have an answer that the transport does not have.
     made: usize,
-    /// Answers that are being written. What asked for them is over.
+    /// Lines that are being written.
     sending: usize,
 }
 
-/// What is done for a message, until the last clone is dropped: rmcp hands it on with the message.
-#[cfg(feature = "stdio")]
+/// A request to answer.
+pub(super) struct Asked {
+    pub(super) id: RequestId,
+    pub(super) counted: Option<Counted>,
+}
+
+/// A message that something is done for until the last clone is dropped: rmcp hands it on with the message.
 #[derive(Debug, Clone)]
-pub(super) struct Running(#[expect(dead_code, reason = "it is dropped")] Arc<Run>);
+pub(super) struct Counted(#[expect(dead_code, reason = "it is dropped")] Arc<Count>);
 
-#[cfg(feature = "stdio")]
 #[derive(Debug)]
-struct Run(Backlog);
+struct Count {
+    backlog: Backlog,
+    is_listening: bool,
+    bytes: usize,
+}
 
-/// An answer that is being written, whatever the client says; once this is dropped, it is no more.
+/// A line that is being written, whatever the client says; once this is dropped, it is no more.
 #[cfg(feature = "stdio")]
 #[derive(Debug)]
 pub(super) struct Sending(Backlog);
@@ -93,23 +106,26 @@ impl Backlog {
         let mut is_new = false;
         self.change(id, |stage| {
             is_new = stage.is_none();
-            stage.or(Some(if is_listening { Stage::Listening } else { Stage::Open }))
+            stage.or(Some(Stage::Open))
         });
         if is_new { Ok(()) } else { Err("a request with this id has no answer yet".to_owned()) }
     }
 
-    /// Counts what is done for a message.
+    /// Counts a message of so many bytes for as long as something is done for it.
     #[cfg(feature = "stdio")]
-    pub(super) fn run(&self) -> Running {
-        self.0.load.send_modify(|load| load.running += 1);
-        Running(Arc::new(Run(self.clone())))
+    pub(super) fn count(&self, is_listening: bool, bytes: usize) -> Counted {
+        let count = Count { backlog: self.clone(), is_listening, bytes };
+        self.0.load.send_modify(|load| load.count(&count, usize::wrapping_add));
+        Counted(Arc::new(count))
     }
 
-    /// The transport has the answer to a request.
+    /// The transport has a line to write, which may be the answer to a request.
     #[cfg(feature = "stdio")]
-    pub(super) fn send(&self, id: &RequestId) -> Sending {
+    pub(super) fn send(&self, answered: Option<&RequestId>) -> Sending {
         self.0.load.send_modify(|load| load.sending += 1);
-        self.change(id, |_| None);
+        if let Some(id) = answered {
+            self.change(id, |_| None);
+        }
         Sending(self.clone())
     }
 
@@ -119,23 +135,23 @@ impl Backlog {
         self.change(id, |_| None);
     }
 
-    /// Waits until another request may be taken.
+    /// Waits until another message may be taken.
     #[cfg(feature = "stdio")]
     pub(super) async fn room_for_request(&self) {
-        self.wait(|load| load.running + load.made + load.sending < MAX_REQUESTS).await;
+        let is_few = |load: &Load| load.running + load.made + load.sending < MAX_REQUESTS;
+        self.wait(|load| is_few(load) && load.bytes < MAX_BYTES).await;
     }
 
     /// Makes an answer once there is room for it. What is `cancelled` waits for none: it ends by itself.
     pub(super) async fn answer<T>(
         &self,
-        id: RequestId,
+        Asked { id, counted }: Asked,
         cancelled: impl Future<Output = ()>,
         work: impl Future<Output = T>,
     ) -> T {
         let mut work = pin!(work);
-        if self.0.load.borrow().running == 0 {
-            return work.await;
-        }
+        // Until the answer is made, whatever becomes of the context that it was in.
+        let Some(_counted) = counted else { return work.await };
         let beginning = tokio::select! {
             beginning = self.room_for_answer() => beginning,
             () = cancelled => None,
@@ -174,17 +190,14 @@ impl Backlog {
             Some(stage) => _ = requests.insert(id.clone(), stage),
             None => _ = requests.remove(id),
         }
-        self.0.load.send_modify(|load| {
-            load.count(before, usize::wrapping_sub);
-            load.count(after, usize::wrapping_add);
-        });
+        let is_made = |stage| usize::from(stage == Some(Stage::Made));
+        self.0.load.send_modify(|load| load.made = load.made + is_made(after) - is_made(before));
     }
 }
 
-#[cfg(feature = "stdio")]
-impl Drop for Run {
+impl Drop for Count {
     fn drop(&mut self) {
-        self.0.0.load.send_modify(|load| load.running -= 1);
+        self.backlog.0.load.send_modify(|load| load.count(self, usize::wrapping_sub));
     }
 }
 
@@ -196,12 +209,10 @@ impl Drop for Sending {
 }
 
 impl Load {
-    fn count(&mut self, stage: Option<Stage>, change: fn(usize, usize) -> usize) {
-        match stage {
-            None | Some(Stage::Open) => (),
-            Some(Stage::Listening) => self.listening = change(self.listening, 1),
-            Some(Stage::Made) => self.made = change(self.made, 1),
-        }
+    fn count(&mut self, count: &Count, change: fn(usize, usize) -> usize) {
+        let messages = if count.is_listening { &mut self.listening } else { &mut self.running };
+        *messages = change(*messages, 1);
+        self.bytes = change(self.bytes, count.bytes);
     }
 }
 
@@ -212,27 +223,37 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever is asked, cancelled, made and written, in whatever order: once all is over nothing is left.
+        /// Whatever is asked, cancelled, made, done and written, in whatever order: once all is over nothing is left.
         #[test]
-        fn load_is_what_is_open(steps in prop::collection::vec((0..5, 0..4_i64), 0..60)) {
+        fn load_is_what_is_open(steps in prop::collection::vec((0..6, 0..4_i64), 0..60)) {
             let backlog = Backlog::default();
-            let mut writing = Vec::new();
-            for (step, id) in steps {
-                let id = RequestId::Number(id);
+            let (mut counted, mut writing) = (Vec::new(), Vec::new());
+            for (step, number) in steps {
+                let id = RequestId::Number(number);
                 match step {
-                    0 | 1 => _ = backlog.begin(&id, step == 0),
+                    0 | 1 => {
+                        if backlog.begin(&id, step == 0).is_ok() {
+                            counted.push((step == 0, number, backlog.count(step == 0, number as usize)));
+                        }
+                    }
                     2 => backlog.cancel(&id),
                     3 => backlog.change(&id, |stage| stage.map(|stage| stage.max(Stage::Made))),
-                    _ if writing.len() < 3 => writing.push(backlog.send(&id)),
-                    _ => drop(writing.remove(0)),
+                    4 if writing.len() < 3 => writing.push(backlog.send((number > 0).then_some(&id))),
+                    4 => drop(writing.remove(0)),
+                    _ => counted.truncate(number as usize),
                 }
-                let load = *backlog.0.load.borrow();
+                let listening = counted.iter().filter(|(is_listening, ..)| *is_listening).count();
                 let requests = backlog.0.requests.lock().unwrap();
-                let of = |wanted| requests.values().filter(|stage| **stage == wanted).count();
-                let expected = (of(Stage::Listening), of(Stage::Made), writing.len());
-                prop_assert_eq!((load.listening, load.made, load.sending), expected);
+                let expected = Load {
+                    listening,
+                    running: counted.len() - listening,
+                    bytes: counted.iter().map(|(_, bytes, _)| *bytes as usize).sum(),
+                    made: requests.values().filter(|stage| **stage == Stage::Made).count(),
+                    sending: writing.len(),
+                };
+                prop_assert_eq!(*backlog.0.load.borrow(), expected);
             }
-            drop(writing);
+            drop((counted, writing));
             (0..4).for_each(|id| backlog.cancel(&RequestId::Number(id)));
             prop_assert_eq!(*backlog.0.load.borrow(), Load::default());
         }
@@ -245,7 +266,7 @@ mod tests {
         backlog.begin(&id, false).unwrap();
         backlog.begin(&id, false).unwrap_err();
         backlog.begin(&id, true).unwrap_err();
-        let writing = backlog.send(&id);
+        let writing = backlog.send(Some(&id));
         backlog.begin(&id, false).unwrap();
         drop(writing);
         backlog.begin(&id, false).unwrap_err();

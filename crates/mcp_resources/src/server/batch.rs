@@ -1,11 +1,12 @@
 //! JSON-RPC batches, which the revision 2025-03-26 has and those after it have no more.
 
 use rmcp::model::ProtocolVersion;
+#[cfg(feature = "stdio")]
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// How many messages a batch may have.
-pub(super) const MAX_MESSAGES: usize = 100;
+const MAX_MESSAGES: usize = 100;
 
 /// The messages of a batch, which may be any JSON and any number.
 pub(super) fn messages(text: &[u8]) -> serde_json::Result<Vec<&RawValue>> {

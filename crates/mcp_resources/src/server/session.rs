@@ -13,7 +13,7 @@ use rmcp::model::{
     GetTaskParams, GetTaskResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
     ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Reference, RequestId, ResourceTemplateReference, ServerConfig,
+    ReadResourceResponse, ReadResourceResult, Reference, ResourceTemplateReference, ServerConfig,
     SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, SubscriptionsListenRequestParams,
     Tool, UnsubscribeRequestParams, UpdateTaskParams,
 };
@@ -25,7 +25,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::backlog::Backlog;
+use super::backlog::{Asked, Backlog};
 use super::changes::{MAX_SUBSCRIPTIONS, Subscriptions, forward, listen};
 use super::{NoHandler, OnError, Server, wire};
 use crate::call::{Interruption, catch_panic};
@@ -96,14 +96,14 @@ impl<H: ServerHandler> Session<H> {
     async fn answered<T>(
         &self,
         method: &'static str,
-        (id, cancelled): (RequestId, impl Future<Output = ()>),
+        (asked, cancelled): (Asked, impl Future<Output = ()>),
         work: impl Future<Output = Result<T, ErrorData>>,
     ) -> Result<T, ErrorData> {
         // On the heap: futures of futures would not fit on the stack of a thread that is not optimised.
         let work = Box::pin(unless_panicked(work));
         match &self.server.metrics {
-            Some(metrics) => self.backlog.answer(id, cancelled, metrics.measure(method, work)).await,
-            None => self.backlog.answer(id, cancelled, work).await,
+            Some(metrics) => self.backlog.answer(asked, cancelled, metrics.measure(method, work)).await,
+            None => self.backlog.answer(asked, cancelled, work).await,
         }
     }
 
@@ -240,10 +240,11 @@ fn place(request: Option<PaginatedRequestParams>) -> Result<Option<u64>, ErrorDa
     request.and_then(|request| request.cursor).map(|cursor| wire::place(&cursor)).transpose()
 }
 
-/// Which request it is, and when it is cancelled.
-fn asked(context: &RequestContext<RoleServer>) -> (RequestId, impl Future<Output = ()> + use<>) {
+/// Which request it is, what counts it, and when it is cancelled.
+fn asked(context: &mut RequestContext<RoleServer>) -> (Asked, impl Future<Output = ()> + use<>) {
     let cancelled = context.ct.clone();
-    (context.id.clone(), async move { cancelled.cancelled().await })
+    let asked = Asked { id: context.id.clone(), counted: context.extensions.remove() };
+    (asked, async move { cancelled.cancelled().await })
 }
 
 /// Runs until the client cancels the request, which then gets no answer.
@@ -274,9 +275,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn list_resources(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.answered("resources/list", asked(&context), async {
+        self.answered("resources/list", asked(&mut context), async {
             let page = self.server.registry.resources(place(request)?, self.server.page_size);
             let resources = page.entries.iter().map(|resource| wire::resource(resource)).collect();
             let mut result = ListResourcesResult::with_all_items(resources);
@@ -290,9 +291,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn list_resource_templates(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.answered("resources/templates/list", asked(&context), async {
+        self.answered("resources/templates/list", asked(&mut context), async {
             let page = self.server.registry.templates(place(request)?, self.server.page_size);
             let templates = page.entries.iter().map(|template| wire::template(template)).collect();
             let mut result = ListResourceTemplatesResult::with_all_items(templates);
@@ -306,19 +307,19 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let modern = is_modern(&context);
         let read = self.read(&request.uri, modern);
-        self.answered("resources/read", asked(&context), unless_cancelled(context, read)).await
+        self.answered("resources/read", asked(&mut context), unless_cancelled(context, read)).await
     }
 
     async fn complete(
         &self,
         request: CompleteRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.answered("completion/complete", asked(&context), async {
+        self.answered("completion/complete", asked(&mut context), async {
             match request.r#ref.clone() {
                 Reference::Resource(reference) => {
                     unless_cancelled(context, self.complete_variable(reference, request)).await
@@ -332,9 +333,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn subscribe(
         &self,
         request: SubscribeRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("resources/subscribe", asked(&context), async {
+        self.answered("resources/subscribe", asked(&mut context), async {
             if !self.server.registry.contains(&request.uri) {
                 return Err(wire::not_found(&request.uri));
             }
@@ -350,7 +351,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
                 true => Ok(()),
                 false => Err(ErrorData::invalid_params(
                     format!(
-                        "a client may subscribe to {MAX_SUBSCRIPTIONS} resources, with URIs of 1 MiB in all; unsubscribe from some first"
+                        "a client may subscribe to {MAX_SUBSCRIPTIONS} resources, with URIs of 1 MiB in all, and of 16 MiB with all its streams; unsubscribe from some first"
                     ),
                     None,
                 )),
@@ -362,9 +363,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("resources/unsubscribe", asked(&context), async {
+        self.answered("resources/unsubscribe", asked(&mut context), async {
             let subscriptions = self.subscriptions.clone();
             let removed = self.server.registry.run_observed(move || subscriptions.remove(&request.uri)).await;
             removed.map_err(not_subscribed)
@@ -425,41 +426,43 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("logging/setLevel", asked(&context), self.handler().set_level(request, context)).await
+        self.answered("logging/setLevel", asked(&mut context), self.handler().set_level(request, context))
+            .await
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.answered("prompts/get", asked(&context), self.handler().get_prompt(request, context)).await
+        self.answered("prompts/get", asked(&mut context), self.handler().get_prompt(request, context)).await
     }
 
     async fn list_prompts(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.answered("prompts/list", asked(&context), self.handler().list_prompts(request, context)).await
+        self.answered("prompts/list", asked(&mut context), self.handler().list_prompts(request, context))
+            .await
     }
 
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.answered("tools/call", asked(&context), self.handler().call_tool(request, context)).await
+        self.answered("tools/call", asked(&mut context), self.handler().call_tool(request, context)).await
     }
 
     async fn list_tools(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.answered("tools/list", asked(&context), self.handler().list_tools(request, context)).await
+        self.answered("tools/list", asked(&mut context), self.handler().list_tools(request, context)).await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -469,14 +472,14 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if let Some(error) = misread(&request, is_modern(&context)) {
             return Err(error);
         }
-        let (id, cancelled) = asked(&context);
+        let (asked, cancelled) = asked(&mut context);
         let work = Box::pin(unless_panicked(self.handler().on_custom_request(request, context)));
-        self.backlog.answer(id, cancelled, work).await
+        self.backlog.answer(asked, cancelled, work).await
     }
 
     async fn on_cancelled(
@@ -510,51 +513,51 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     async fn get_task(
         &self,
         request: GetTaskParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.answered("tasks/get", asked(&context), self.handler().get_task(request, context)).await
+        self.answered("tasks/get", asked(&mut context), self.handler().get_task(request, context)).await
     }
 
     async fn update_task(
         &self,
         request: UpdateTaskParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/update", asked(&context), self.handler().update_task(request, context)).await
+        self.answered("tasks/update", asked(&mut context), self.handler().update_task(request, context)).await
     }
 
     async fn cancel_task(
         &self,
         request: CancelTaskParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/cancel", asked(&context), self.handler().cancel_task(request, context)).await
+        self.answered("tasks/cancel", asked(&mut context), self.handler().cancel_task(request, context)).await
     }
 
     async fn list_skills(
         &self,
         request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        self.answered("skills/list", asked(&context), self.handler().list_skills(request, context)).await
+        self.answered("skills/list", asked(&mut context), self.handler().list_skills(request, context)).await
     }
 
     async fn get_skill(
         &self,
         request: GetSkillRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        self.answered("skills/get", asked(&context), self.handler().get_skill(request, context)).await
+        self.answered("skills/get", asked(&mut context), self.handler().get_skill(request, context)).await
     }
 
     async fn read_resource_directory(
         &self,
         request: ReadResourceDirectoryRequestParams,
-        context: RequestContext<RoleServer>,
+        mut context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
         self.answered(
             "resources/directory/read",
-            asked(&context),
+            asked(&mut context),
             self.handler().read_resource_directory(request, context),
         )
         .await

@@ -142,6 +142,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
     }
 
     fn take(&mut self, message: &[u8]) {
+        let bytes = message.len();
         let mut message: RxJsonRpcMessage<RoleServer> = match serde_json::from_slice(message) {
             Ok(message) => message,
             Err(error) => return self.misread(message, &error),
@@ -154,14 +155,12 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
                     let id = Some(request.id.clone());
                     return self.refuse(id, ErrorData::invalid_request(why, None));
                 }
-                if !is_listening {
-                    request.request.extensions_mut().insert(self.backlog.run());
-                }
+                request.request.extensions_mut().insert(self.backlog.count(is_listening, bytes));
             }
             // rmcp would end for what comes before the client starts, and there is nothing yet that it could tell of.
             _ if !self.is_started => return,
             JsonRpcMessage::Notification(notification) => {
-                notification.notification.extensions_mut().insert(self.backlog.run());
+                notification.notification.extensions_mut().insert(self.backlog.count(false, bytes));
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
@@ -250,11 +249,11 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let sending = match &message {
-            JsonRpcMessage::Response(response) => Some(self.backlog.send(&response.id)),
-            JsonRpcMessage::Error(error) => error.id.as_ref().map(|id| self.backlog.send(id)),
+        let sending = self.backlog.send(match &message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => None,
-        };
+        });
         let line = serde_json::to_vec(&message);
         let output = Arc::clone(&self.output);
         async move {
@@ -275,24 +274,27 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
                 self.has_yielded = false;
                 return Some(message);
             }
-            let output = Arc::clone(&self.output);
-            let next_line = async {
-                self.wait_for_room().await;
-                let is_line = self.read_line().await;
-                self.paused_until = None;
-                is_line
-            };
-            let is_line = tokio::select! {
-                is_line = next_line => is_line,
-                // It reads no more, and is answered nothing.
-                () = output.failed.notified() => false,
-            };
-            if !is_line {
+            if !*self.ended.borrow() {
+                let output = Arc::clone(&self.output);
+                let next_line = async {
+                    self.wait_for_room().await;
+                    let is_line = self.read_line().await;
+                    self.paused_until = None;
+                    is_line
+                };
+                let is_line = tokio::select! {
+                    is_line = next_line => is_line,
+                    // It reads no more, and is answered nothing.
+                    () = output.failed.notified() => false,
+                };
+                if is_line {
+                    self.take_line();
+                    continue;
+                }
                 self.ended.send_replace(true);
-                let _ = timeout(LAST_WORDS, self.write_refusals(0)).await;
-                return None;
             }
-            self.take_line();
+            let _ = timeout(LAST_WORDS, self.write_refusals(0)).await;
+            return None;
         }
     }
 
