@@ -141,8 +141,10 @@ def attach(jp, base, runs):
             first = timed(query, cwd=root, env=environment(root))
             kept = blobs(root)
             os.sync()
+            time.sleep(2)
             git = timed(["git", "-c", "core.fsync=all", "-c", "core.fsyncMethod=batch", "add", "."], cwd=repo)
             os.sync()
+            time.sleep(2)
             again = timed(query, cwd=root, env=environment(root))
             if blobs(root) != kept:
                 sys.exit("attaching the same tree again made new files")

@@ -265,7 +265,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         // rmcp takes answers one by one from the tasks that made them; a client whose lines are all here would have
         // more and more of these wait.
-        if !self.has_yielded {
+        if !self.has_yielded && !self.input.buffer().is_empty() {
             self.has_yielded = true;
             yield_now().await;
         }
