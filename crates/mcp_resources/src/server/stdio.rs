@@ -1,6 +1,7 @@
 //! One client, on standard input and output.
 
 mod lines;
+mod output;
 
 use std::sync::Arc;
 

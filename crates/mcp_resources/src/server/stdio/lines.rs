@@ -14,11 +14,12 @@ use rmcp::model::{
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
+use tokio::sync::watch;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::output::Output;
 use crate::server::backlog::Backlog;
 use crate::server::batch;
 use crate::server::session::Session;
@@ -31,6 +32,10 @@ const MAX_REFUSALS: usize = 64;
 
 /// How long nothing is read from a client that has no room. What it says may be what others of its requests wait for.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long more is looked for before the thread sleeps: to wake up takes longer than most programs do from an answer to
+/// their next request.
+const AWAKE: Duration = Duration::from_micros(60);
 
 /// How long a client that says no more may take to read what it is still told.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -65,12 +70,6 @@ pub(super) struct Lines<R, W> {
     ended: watch::Sender<bool>,
 }
 
-/// Where lines are written, until that fails.
-struct Output<W> {
-    writer: Mutex<Option<W>>,
-    failed: Notify,
-}
-
 impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
     pub(super) fn new<H: ServerHandler>(input: R, output: W, session: &Session<H>) -> Self {
         Self {
@@ -81,7 +80,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
             is_started: false,
             has_batches: None,
             messages: VecDeque::new(),
-            output: Arc::new(Output { writer: Mutex::new(Some(output)), failed: Notify::new() }),
+            output: Arc::new(Output::new(output)),
             refusals: JoinSet::new(),
             paused_until: None,
             has_yielded: false,
@@ -110,6 +109,19 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
             self.input.consume(count);
             if end.is_some() || is_end {
                 return end.is_some() || self.is_too_long || !self.line.is_empty();
+            }
+        }
+    }
+
+    /// Waits for more to read, for no longer than is worth staying awake; others may run meanwhile.
+    async fn stay_awake(&mut self) {
+        // Tokio's may stand still.
+        let start = std::time::Instant::now();
+        while start.elapsed() < AWAKE {
+            tokio::select! {
+                biased;
+                _ = self.input.fill_buf() => return,
+                () = yield_now() => std::thread::yield_now(),
             }
         }
     }
@@ -208,9 +220,12 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
     }
 
     fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
-        let line = serde_json::to_vec(&TxJsonRpcMessage::<RoleServer>::error(error, id));
         let output = Arc::clone(&self.output);
-        self.refusals.spawn(async move { output.write_line(line?).await });
+        let pushed = output.push(&TxJsonRpcMessage::<RoleServer>::error(error, id));
+        self.refusals.spawn(async move {
+            pushed?;
+            output.write().await
+        });
     }
 
     /// Waits until the client has room for more, for a while, over however many calls.
@@ -254,11 +269,12 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => None,
         });
-        let line = serde_json::to_vec(&message);
         let output = Arc::clone(&self.output);
+        let pushed = output.push(&message);
         async move {
             let _sending = sending;
-            output.write_line(line?).await
+            pushed?;
+            output.write().await
         }
     }
 
@@ -278,6 +294,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
                 let output = Arc::clone(&self.output);
                 let next_line = async {
                     self.wait_for_room().await;
+                    self.stay_awake().await;
                     let is_line = self.read_line().await;
                     self.paused_until = None;
                     is_line
@@ -285,7 +302,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
                 let is_line = tokio::select! {
                     is_line = next_line => is_line,
                     // It reads no more, and is answered nothing.
-                    () = output.failed.notified() => false,
+                    () = output.failed() => false,
                 };
                 if is_line {
                     self.take_line();
@@ -300,25 +317,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
 
     async fn close(&mut self) -> io::Result<()> {
         // Who writes to a client that does not read has it for good.
-        let _ = timeout(LAST_WORDS, async { self.output.writer.lock().await.take() }).await;
+        let _ = timeout(LAST_WORDS, self.output.close()).await;
         Ok(())
-    }
-}
-
-impl<W: AsyncWrite + Unpin> Output<W> {
-    async fn write_line(&self, mut line: Vec<u8>) -> io::Result<()> {
-        line.push(b'\n');
-        let mut output = self.writer.lock().await;
-        let writer = output.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        let written = async {
-            writer.write_all(&line).await?;
-            writer.flush().await
-        };
-        let written = written.await;
-        if written.is_err() {
-            output.take();
-            self.failed.notify_one();
-        }
-        written
     }
 }
