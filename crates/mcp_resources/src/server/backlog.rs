@@ -14,13 +14,18 @@ use tokio::time::timeout;
 #[cfg(feature = "stdio")]
 const MAX_REQUESTS: usize = 1024;
 
-/// How many bytes the messages may have that something is done for, before no more are taken.
+/// How many bytes the messages may have that something is done for, with the lines that wait for the client, before no
+/// more are taken.
 #[cfg(feature = "stdio")]
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// How many requests may wait for changes.
 #[cfg(feature = "stdio")]
-const MAX_LISTENING: usize = 4096;
+const MAX_STREAMS: usize = 4096;
+
+/// How many bytes those requests may have.
+#[cfg(feature = "stdio")]
+const MAX_STREAM_BYTES: usize = 16 * 1024 * 1024;
 
 /// How many answers may wait for the client before no more are begun, and how many are begun at once.
 const MAX_ANSWERS: usize = 32;
@@ -51,15 +56,28 @@ enum Stage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Load {
     /// Requests that wait for changes, until their streams end.
-    listening: usize,
+    streams: Messages,
     /// Other messages that something is still done for, also requests that were cancelled.
-    running: usize,
-    /// How many bytes all these messages have.
-    bytes: usize,
+    running: Messages,
     /// How many requests have an answer that the transport does not have.
     made: usize,
     /// Lines that are being written.
-    sending: usize,
+    sending: Messages,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Messages {
+    count: usize,
+    bytes: usize,
+}
+
+/// What is done for a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(feature = "stdio"), expect(dead_code, reason = "only a transport of ours knows"))]
+pub(super) enum Kind {
+    /// Telling of changes, until the client wants no more.
+    Stream,
+    Other,
 }
 
 /// A request to answer.
@@ -75,14 +93,14 @@ pub(super) struct Counted(#[expect(dead_code, reason = "it is dropped")] Arc<Cou
 #[derive(Debug)]
 struct Count {
     backlog: Backlog,
-    is_listening: bool,
+    kind: Kind,
     bytes: usize,
 }
 
-/// A line that is being written, whatever the client says; once this is dropped, it is no more.
+/// A line of so many bytes that is being written, whatever the client says; once this is dropped, it is no more.
 #[cfg(feature = "stdio")]
 #[derive(Debug)]
-pub(super) struct Sending(Backlog);
+pub(super) struct Sending(Backlog, usize);
 
 impl Default for Backlog {
     fn default() -> Self {
@@ -98,10 +116,10 @@ impl Backlog {
     ///
     /// Why it can't be taken.
     #[cfg(feature = "stdio")]
-    pub(super) fn begin(&self, id: &RequestId, is_listening: bool) -> Result<(), String> {
-        let listening = self.0.load.borrow().listening;
-        if is_listening && listening >= MAX_LISTENING {
-            return Err(format!("{listening} streams are open; cancel one first"));
+    pub(super) fn begin(&self, id: &RequestId, kind: Kind) -> Result<(), String> {
+        let Messages { count, bytes } = self.0.load.borrow().streams;
+        if kind == Kind::Stream && (count >= MAX_STREAMS || bytes >= MAX_STREAM_BYTES) {
+            return Err(format!("{count} streams are open, of {bytes} bytes; cancel one first"));
         }
         let mut is_new = false;
         self.change(id, |stage| {
@@ -113,20 +131,19 @@ impl Backlog {
 
     /// Counts a message of so many bytes for as long as something is done for it.
     #[cfg(feature = "stdio")]
-    pub(super) fn count(&self, is_listening: bool, bytes: usize) -> Counted {
-        let count = Count { backlog: self.clone(), is_listening, bytes };
-        self.0.load.send_modify(|load| load.count(&count, usize::wrapping_add));
-        Counted(Arc::new(count))
+    pub(super) fn count(&self, kind: Kind, bytes: usize) -> Counted {
+        self.0.load.send_modify(|load| load.of(kind).add(bytes));
+        Counted(Arc::new(Count { backlog: self.clone(), kind, bytes }))
     }
 
-    /// The transport has a line to write, which may be the answer to a request.
+    /// The transport has a line of so many bytes to write, which may be the answer to a request.
     #[cfg(feature = "stdio")]
-    pub(super) fn send(&self, answered: Option<&RequestId>) -> Sending {
-        self.0.load.send_modify(|load| load.sending += 1);
+    pub(super) fn send(&self, answered: Option<&RequestId>, bytes: usize) -> Sending {
+        self.0.load.send_modify(|load| load.sending.add(bytes));
         if let Some(id) = answered {
             self.change(id, |_| None);
         }
-        Sending(self.clone())
+        Sending(self.clone(), bytes)
     }
 
     /// The client wants no answer any more.
@@ -138,8 +155,34 @@ impl Backlog {
     /// Waits until another message may be taken.
     #[cfg(feature = "stdio")]
     pub(super) async fn room_for_request(&self) {
-        let is_few = |load: &Load| load.running + load.made + load.sending < MAX_REQUESTS;
-        self.wait(|load| is_few(load) && load.bytes < MAX_BYTES).await;
+        self.wait(|load| {
+            load.running.count + load.unread() < MAX_REQUESTS
+                && load.running.bytes + load.sending.bytes < MAX_BYTES
+        })
+        .await;
+    }
+
+    /// Waits until the client has read so much that it is sure to read.
+    #[cfg(feature = "stdio")]
+    pub(super) async fn room_at_all(&self) {
+        self.wait(|load| {
+            load.unread() < 2 * MAX_REQUESTS && load.running.bytes + load.sending.bytes < 2 * MAX_BYTES
+        })
+        .await;
+    }
+
+    /// Waits until nothing is done for any message, or none has come to its end for so long.
+    #[cfg(feature = "stdio")]
+    pub(super) async fn settled(&self, patience: Duration) {
+        let mut least = usize::MAX;
+        loop {
+            let open = self.0.load.borrow().open();
+            if open == 0 || open >= least {
+                return;
+            }
+            least = open;
+            let _ = timeout(patience, self.wait(|load| load.open() < least)).await;
+        }
     }
 
     /// Makes an answer once there is room for it. What is `cancelled` waits for none: it ends by itself.
@@ -168,7 +211,7 @@ impl Backlog {
 
     async fn room_for_answer(&self) -> Option<SemaphorePermit<'_>> {
         let beginning = self.0.beginnings.acquire().await.ok();
-        self.wait(|load| load.made + load.sending < MAX_ANSWERS).await;
+        self.wait(|load| load.unread() < MAX_ANSWERS).await;
         beginning
     }
 
@@ -197,27 +240,54 @@ impl Backlog {
 
 impl Drop for Count {
     fn drop(&mut self) {
-        self.backlog.0.load.send_modify(|load| load.count(self, usize::wrapping_sub));
+        self.backlog.0.load.send_modify(|load| load.of(self.kind).remove(self.bytes));
     }
 }
 
 #[cfg(feature = "stdio")]
 impl Drop for Sending {
     fn drop(&mut self) {
-        self.0.0.load.send_modify(|load| load.sending -= 1);
+        self.0.0.load.send_modify(|load| load.sending.remove(self.1));
     }
 }
 
 impl Load {
-    fn count(&mut self, count: &Count, change: fn(usize, usize) -> usize) {
-        let messages = if count.is_listening { &mut self.listening } else { &mut self.running };
-        *messages = change(*messages, 1);
-        self.bytes = change(self.bytes, count.bytes);
+    fn of(&mut self, kind: Kind) -> &mut Messages {
+        match kind {
+            Kind::Stream => &mut self.streams,
+            Kind::Other => &mut self.running,
+        }
+    }
+
+    /// Answers and other lines that the client has not got.
+    fn unread(&self) -> usize {
+        self.made + self.sending.count
+    }
+
+    /// What is not at its end.
+    #[cfg(feature = "stdio")]
+    fn open(&self) -> usize {
+        self.streams.count + self.running.count + self.unread()
+    }
+}
+
+impl Messages {
+    #[cfg(feature = "stdio")]
+    fn add(&mut self, bytes: usize) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.count -= 1;
+        self.bytes -= bytes;
     }
 }
 
 #[cfg(all(test, feature = "stdio"))]
 mod tests {
+    use std::task::{Context, Waker};
+
     use proptest::prelude::*;
 
     use super::*;
@@ -225,31 +295,36 @@ mod tests {
     proptest! {
         /// Whatever is asked, cancelled, made, done and written, in whatever order: once all is over nothing is left.
         #[test]
-        fn load_is_what_is_open(steps in prop::collection::vec((0..6, 0..4_i64), 0..60)) {
+        fn load_is_what_is_open(steps in prop::collection::vec((0..6_usize, 0..4_i64), 0..60)) {
             let backlog = Backlog::default();
             let (mut counted, mut writing) = (Vec::new(), Vec::new());
             for (step, number) in steps {
-                let id = RequestId::Number(number);
+                let (id, bytes) = (RequestId::Number(number), number as usize);
                 match step {
                     0 | 1 => {
-                        if backlog.begin(&id, step == 0).is_ok() {
-                            counted.push((step == 0, number, backlog.count(step == 0, number as usize)));
+                        let kind = [Kind::Stream, Kind::Other][step];
+                        if backlog.begin(&id, kind).is_ok() {
+                            counted.push((kind, bytes, backlog.count(kind, bytes)));
                         }
                     }
                     2 => backlog.cancel(&id),
                     3 => backlog.change(&id, |stage| stage.map(|stage| stage.max(Stage::Made))),
-                    4 if writing.len() < 3 => writing.push(backlog.send((number > 0).then_some(&id))),
+                    4 if writing.len() < 3 => {
+                        writing.push((bytes, backlog.send((number > 0).then_some(&id), bytes)));
+                    }
                     4 => drop(writing.remove(0)),
-                    _ => counted.truncate(number as usize),
+                    _ => counted.truncate(bytes),
                 }
-                let listening = counted.iter().filter(|(is_listening, ..)| *is_listening).count();
+                let of = |kind| {
+                    let bytes = counted.iter().filter(|(of, ..)| *of == kind).map(|(_, bytes, _)| *bytes);
+                    Messages { count: bytes.clone().count(), bytes: bytes.sum() }
+                };
                 let requests = backlog.0.requests.lock().unwrap();
                 let expected = Load {
-                    listening,
-                    running: counted.len() - listening,
-                    bytes: counted.iter().map(|(_, bytes, _)| *bytes as usize).sum(),
+                    streams: of(Kind::Stream),
+                    running: of(Kind::Other),
                     made: requests.values().filter(|stage| **stage == Stage::Made).count(),
-                    sending: writing.len(),
+                    sending: Messages { count: writing.len(), bytes: writing.iter().map(|(bytes, _)| bytes).sum() },
                 };
                 prop_assert_eq!(*backlog.0.load.borrow(), expected);
             }
@@ -263,12 +338,51 @@ mod tests {
     fn id_is_free_once_its_answer_is_being_written() {
         let backlog = Backlog::default();
         let id = RequestId::Number(1);
-        backlog.begin(&id, false).unwrap();
-        backlog.begin(&id, false).unwrap_err();
-        backlog.begin(&id, true).unwrap_err();
-        let writing = backlog.send(Some(&id));
-        backlog.begin(&id, false).unwrap();
+        backlog.begin(&id, Kind::Other).unwrap();
+        backlog.begin(&id, Kind::Other).unwrap_err();
+        backlog.begin(&id, Kind::Stream).unwrap_err();
+        let writing = backlog.send(Some(&id), 1);
+        backlog.begin(&id, Kind::Other).unwrap();
         drop(writing);
-        backlog.begin(&id, false).unwrap_err();
+        backlog.begin(&id, Kind::Other).unwrap_err();
+    }
+
+    #[test]
+    fn streams_are_so_many_of_so_many_bytes_and_keep_nothing_else_from_being_taken() {
+        let backlog = Backlog::default();
+        let open = |number, bytes| {
+            let id = RequestId::Number(number);
+            backlog.begin(&id, Kind::Stream).map(|()| backlog.count(Kind::Stream, bytes))
+        };
+        let few: Vec<_> = (0..4).map(|number| open(number, MAX_STREAM_BYTES / 4).unwrap()).collect();
+        open(4, 1).unwrap_err();
+        drop(few);
+        let many: Vec<_> = (4..).map_while(|number| open(number, 1).ok()).collect();
+        assert_eq!(many.len(), MAX_STREAMS);
+        let room = pin!(backlog.room_for_request());
+        assert!(room.poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_is_settled_once_nothing_is_open_or_comes_to_its_end() {
+        let patience = Duration::from_secs(2);
+        let backlog = Backlog::default();
+        backlog.settled(patience).await;
+        let mut counted: Vec<_> = (0..5).map(|_| backlog.count(Kind::Other, 1)).collect();
+        let start = tokio::time::Instant::now();
+        let ends = async {
+            while counted.len() > 1 {
+                tokio::time::sleep(patience - Duration::from_millis(1)).await;
+                counted.pop();
+                // What comes and goes is no progress.
+                drop(backlog.send(None, 1));
+            }
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = ends => (),
+            () = backlog.settled(patience) => (),
+        }
+        assert_eq!(start.elapsed().as_millis(), 4 * 1999 + 2000);
     }
 }

@@ -1,8 +1,6 @@
 //! JSON-RPC batches, which the revision 2025-03-26 has and those after it have no more.
 
 use rmcp::model::ProtocolVersion;
-#[cfg(feature = "stdio")]
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// How many messages a batch may have.
@@ -21,16 +19,6 @@ pub(super) fn is_sound(count: usize) -> bool {
 /// Whether a text begins as a batch does.
 pub(super) fn is_batch(text: &[u8]) -> bool {
     text.trim_ascii_start().first() == Some(&b'[')
-}
-
-/// Whether a client that initializes with this message may send batches; nothing if it is another message.
-#[cfg(feature = "stdio")]
-pub(super) fn initializes(text: &[u8]) -> Option<bool> {
-    const METHOD: &[u8] = b"\"initialize\"";
-    // Most lines are another message, and are not read twice.
-    text.windows(METHOD.len()).any(|window| window == METHOD).then_some(())?;
-    let message: Value = serde_json::from_slice(text).ok()?;
-    (message["method"] == "initialize").then(|| message["params"]["protocolVersion"] == revision())
 }
 
 /// The revision that has batches.

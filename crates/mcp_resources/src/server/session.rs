@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{
@@ -33,7 +34,7 @@ use crate::registry::Event;
 use crate::{Partial, ReadError};
 
 /// How many `subscriptions/listen` may be about to start.
-const MAX_PENDING: usize = 16;
+const MAX_PENDING: usize = 1024;
 
 /// What serves one client: a handler of rmcp, for any of its transports. Made by [`Server::session`].
 #[derive(Debug)]
@@ -93,14 +94,14 @@ impl<H: ServerHandler> Session<H> {
     }
 
     /// Runs what answers a request, once there is room for an answer: a panic is an error, and the call counts.
-    async fn answered<T>(
+    async fn answered<T, F: Future<Output = Result<T, ErrorData>>>(
         &self,
         method: &'static str,
         (asked, cancelled): (Asked, impl Future<Output = ()>),
-        work: impl Future<Output = Result<T, ErrorData>>,
+        work: impl FnOnce() -> F,
     ) -> Result<T, ErrorData> {
         // On the heap: futures of futures would not fit on the stack of a thread that is not optimised.
-        let work = Box::pin(unless_panicked(work));
+        let work = Box::pin(unless_panicked(async { work().await }));
         match &self.server.metrics {
             Some(metrics) => self.backlog.answer(asked, cancelled, metrics.measure(method, work)).await,
             None => self.backlog.answer(asked, cancelled, work).await,
@@ -277,7 +278,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        self.answered("resources/list", asked(&mut context), async {
+        self.answered("resources/list", asked(&mut context), || async {
             let page = self.server.registry.resources(place(request)?, self.server.page_size);
             let resources = page.entries.iter().map(|resource| wire::resource(resource)).collect();
             let mut result = ListResourcesResult::with_all_items(resources);
@@ -293,7 +294,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        self.answered("resources/templates/list", asked(&mut context), async {
+        self.answered("resources/templates/list", asked(&mut context), || async {
             let page = self.server.registry.templates(place(request)?, self.server.page_size);
             let templates = page.entries.iter().map(|template| wire::template(template)).collect();
             let mut result = ListResourceTemplatesResult::with_all_items(templates);
@@ -311,7 +312,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let modern = is_modern(&context);
         let read = self.read(&request.uri, modern);
-        self.answered("resources/read", asked(&mut context), unless_cancelled(context, read)).await
+        self.answered("resources/read", asked(&mut context), || unless_cancelled(context, read)).await
     }
 
     async fn complete(
@@ -319,7 +320,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CompleteRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        self.answered("completion/complete", asked(&mut context), async {
+        self.answered("completion/complete", asked(&mut context), || async {
             match request.r#ref.clone() {
                 Reference::Resource(reference) => {
                     unless_cancelled(context, self.complete_variable(reference, request)).await
@@ -335,7 +336,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: SubscribeRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("resources/subscribe", asked(&mut context), async {
+        self.answered("resources/subscribe", asked(&mut context), || async {
             if !self.server.registry.contains(&request.uri) {
                 return Err(wire::not_found(&request.uri));
             }
@@ -365,7 +366,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: UnsubscribeRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("resources/unsubscribe", asked(&mut context), async {
+        self.answered("resources/unsubscribe", asked(&mut context), || async {
             let subscriptions = self.subscriptions.clone();
             let removed = self.server.registry.run_observed(move || subscriptions.remove(&request.uri)).await;
             removed.map_err(not_subscribed)
@@ -375,7 +376,10 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
 
     /// What is about resources is the registry's, the rest the handler's, on one stream.
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        let mut accepted = self.handler().accepted_subscription_filter(requested).unwrap_or_default();
+        let of_handler = || self.handler().accepted_subscription_filter(requested);
+        // One that panics has no part in it.
+        let of_handler = catch_unwind(AssertUnwindSafe(of_handler)).unwrap_or_default();
+        let mut accepted = of_handler.unwrap_or_default();
         let mut uris = None;
         if is_about_resources(requested) {
             let listener =
@@ -428,7 +432,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: SetLevelRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("logging/setLevel", asked(&mut context), self.handler().set_level(request, context))
+        self.answered("logging/setLevel", asked(&mut context), || self.handler().set_level(request, context))
             .await
     }
 
@@ -437,7 +441,8 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetPromptRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.answered("prompts/get", asked(&mut context), self.handler().get_prompt(request, context)).await
+        self.answered("prompts/get", asked(&mut context), || self.handler().get_prompt(request, context))
+            .await
     }
 
     async fn list_prompts(
@@ -445,7 +450,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.answered("prompts/list", asked(&mut context), self.handler().list_prompts(request, context))
+        self.answered("prompts/list", asked(&mut context), || self.handler().list_prompts(request, context))
             .await
     }
 
@@ -454,7 +459,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CallToolRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.answered("tools/call", asked(&mut context), self.handler().call_tool(request, context)).await
+        self.answered("tools/call", asked(&mut context), || self.handler().call_tool(request, context)).await
     }
 
     async fn list_tools(
@@ -462,7 +467,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.answered("tools/list", asked(&mut context), self.handler().list_tools(request, context)).await
+        self.answered("tools/list", asked(&mut context), || self.handler().list_tools(request, context)).await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -478,7 +483,8 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
             return Err(error);
         }
         let (asked, cancelled) = asked(&mut context);
-        let work = Box::pin(unless_panicked(self.handler().on_custom_request(request, context)));
+        let work = async { self.handler().on_custom_request(request, context).await };
+        let work = Box::pin(unless_panicked(work));
         self.backlog.answer(asked, cancelled, work).await
     }
 
@@ -515,7 +521,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetTaskParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        self.answered("tasks/get", asked(&mut context), self.handler().get_task(request, context)).await
+        self.answered("tasks/get", asked(&mut context), || self.handler().get_task(request, context)).await
     }
 
     async fn update_task(
@@ -523,7 +529,8 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: UpdateTaskParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/update", asked(&mut context), self.handler().update_task(request, context)).await
+        self.answered("tasks/update", asked(&mut context), || self.handler().update_task(request, context))
+            .await
     }
 
     async fn cancel_task(
@@ -531,7 +538,8 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: CancelTaskParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.answered("tasks/cancel", asked(&mut context), self.handler().cancel_task(request, context)).await
+        self.answered("tasks/cancel", asked(&mut context), || self.handler().cancel_task(request, context))
+            .await
     }
 
     async fn list_skills(
@@ -539,7 +547,8 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListSkillsResult, ErrorData> {
-        self.answered("skills/list", asked(&mut context), self.handler().list_skills(request, context)).await
+        self.answered("skills/list", asked(&mut context), || self.handler().list_skills(request, context))
+            .await
     }
 
     async fn get_skill(
@@ -547,7 +556,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: GetSkillRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<GetSkillResult, ErrorData> {
-        self.answered("skills/get", asked(&mut context), self.handler().get_skill(request, context)).await
+        self.answered("skills/get", asked(&mut context), || self.handler().get_skill(request, context)).await
     }
 
     async fn read_resource_directory(
@@ -555,11 +564,9 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: ReadResourceDirectoryRequestParams,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceDirectoryResult, ErrorData> {
-        self.answered(
-            "resources/directory/read",
-            asked(&mut context),
-            self.handler().read_resource_directory(request, context),
-        )
+        self.answered("resources/directory/read", asked(&mut context), || {
+            self.handler().read_resource_directory(request, context)
+        })
         .await
     }
 }

@@ -18,7 +18,11 @@ impl<H: ServerHandler> Server<H> {
     /// with a runtime of its own, and without waiting for handlers that still block at the end.
     ///
     /// Nothing else may be written to standard output; standard error is free. For a client that does not read, no more
-    /// answers are begun once 32 wait for it, and with 1,024 requests open it is read from a line a second.
+    /// answers are begun once 32 wait for it; with 1,024 requests open, or 64 MiB of requests and answers, it is read from
+    /// a line a second, and with twice as much that it does not read no more.
+    ///
+    /// Once the client closes standard input, what is open is still answered, for as long as anything of it comes to its
+    /// end in two seconds.
     ///
     /// # Errors
     ///

@@ -112,11 +112,11 @@ pub(super) fn read_error(error: &ReadError, uri: &str) -> ErrorData {
     }
 }
 
-/// What an error repeats of a URI that can be as long as the client likes.
-fn shown(uri: &str) -> &str {
-    match uri.char_indices().nth(1024) {
-        Some((end, _)) => &uri[..end],
-        None => uri,
+/// What an error repeats of a text that can be as long as the client likes.
+pub(super) fn shown(text: &str) -> &str {
+    match text.char_indices().nth(1024) {
+        Some((end, _)) => &text[..end],
+        None => text,
     }
 }
 

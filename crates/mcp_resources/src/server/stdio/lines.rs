@@ -16,19 +16,17 @@ use rmcp::transport::Transport;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::watch;
-use tokio::task::{JoinSet, yield_now};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::output::Output;
-use crate::server::backlog::Backlog;
+use crate::server::backlog::{Backlog, Kind};
 use crate::server::batch;
 use crate::server::session::Session;
+use crate::server::wire::shown;
 
 /// How long a line may be in bytes.
 const MAX_LINE: usize = 16 * 1024 * 1024;
-
-/// How many answers to lines that are no messages may wait for the client.
-const MAX_REFUSALS: usize = 64;
 
 /// How long nothing is read from a client that has no room. What it says may be what others of its requests wait for.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -37,13 +35,16 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// their next request.
 const AWAKE: Duration = Duration::from_micros(60);
 
-/// How long a client that says no more may take to read what it is still told.
+/// How long a client that says no more is waited for while nothing that it asked comes to its end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long writing is waited for at the end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A transport of lines with one message each, or with a batch where the client's revision has them.
 ///
 /// Each request gets an answer with its id, if it can be read from the line. From a client that does not read its answers
-/// a line a second is read once they are many.
+/// a line a second is read once they are many, and nothing once they are twice as many.
 pub(super) struct Lines<R, W> {
     input: BufReader<R>,
     /// What was read of a line.
@@ -54,13 +55,11 @@ pub(super) struct Lines<R, W> {
     revisions: Cow<'static, [ProtocolVersion]>,
     /// Whether the client started.
     is_started: bool,
-    /// Whether the client may send batches, once it has initialized.
-    has_batches: Option<bool>,
+    /// Whether the client may send batches.
+    has_batches: bool,
     /// What was read and not taken yet.
     messages: VecDeque<RxJsonRpcMessage<RoleServer>>,
     output: Arc<Output<W>>,
-    /// Answers to lines that are no messages, on their way.
-    refusals: JoinSet<io::Result<()>>,
     /// Until when nothing is read.
     paused_until: Option<Instant>,
     /// Whether what was made meanwhile could be taken since the last message.
@@ -70,7 +69,7 @@ pub(super) struct Lines<R, W> {
     ended: watch::Sender<bool>,
 }
 
-impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
+impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
     pub(super) fn new<H: ServerHandler>(input: R, output: W, session: &Session<H>) -> Self {
         Self {
             input: BufReader::new(input),
@@ -78,10 +77,9 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
             is_too_long: false,
             revisions: session.supported_protocol_versions(),
             is_started: false,
-            has_batches: None,
+            has_batches: false,
             messages: VecDeque::new(),
             output: Arc::new(Output::new(output)),
-            refusals: JoinSet::new(),
             paused_until: None,
             has_yielded: false,
             backlog: session.backlog(),
@@ -137,12 +135,11 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
         if line.is_empty() {
             return;
         }
-        self.has_batches = self.has_batches.or_else(|| batch::initializes(line));
         if !batch::is_batch(line) {
             return self.take(line);
         }
         match batch::messages(line) {
-            Ok(messages) if self.has_batches == Some(true) && batch::is_sound(messages.len()) => {
+            Ok(messages) if self.has_batches && batch::is_sound(messages.len()) => {
                 messages.iter().for_each(|message| self.take(message.get().as_bytes()));
             }
             Ok(_) => {
@@ -161,18 +158,26 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
         };
         match &mut message {
             JsonRpcMessage::Request(request) => {
+                if let (ClientRequest::InitializeRequest(initialize), false) =
+                    (&request.request, self.is_started)
+                {
+                    self.has_batches = initialize.params.protocol_version.as_str() == batch::revision();
+                }
                 self.is_started |= starts(&request.request, &self.revisions);
-                let is_listening = matches!(request.request, ClientRequest::SubscriptionsListenRequest(_));
-                if let Err(why) = self.backlog.begin(&request.id, is_listening) {
+                let kind = match request.request {
+                    ClientRequest::SubscriptionsListenRequest(_) => Kind::Stream,
+                    _ => Kind::Other,
+                };
+                if let Err(why) = self.backlog.begin(&request.id, kind) {
                     let id = Some(request.id.clone());
                     return self.refuse(id, ErrorData::invalid_request(why, None));
                 }
-                request.request.extensions_mut().insert(self.backlog.count(is_listening, bytes));
+                request.request.extensions_mut().insert(self.backlog.count(kind, bytes));
             }
             // rmcp would end for what comes before the client starts, and there is nothing yet that it could tell of.
             _ if !self.is_started => return,
             JsonRpcMessage::Notification(notification) => {
-                notification.notification.extensions_mut().insert(self.backlog.count(false, bytes));
+                notification.notification.extensions_mut().insert(self.backlog.count(Kind::Other, bytes));
                 if let ClientNotification::CancelledNotification(cancelled) = &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
@@ -201,7 +206,7 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
             _ if is_response => (),
             Some(_) if !fields.contains_key("id") => (),
             Some(method) if id.is_some() => {
-                let why = format!("the parameters of {method} can't be read: {error}");
+                let why = format!("the parameters of {} can't be read: {error}", shown(&method));
                 self.refuse(id, ErrorData::invalid_params(why, None));
             }
             _ => {
@@ -211,32 +216,32 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Lines<
         }
     }
 
-    /// Waits until no more than so many of them are on their way.
-    async fn write_refusals(&mut self, most: usize) {
-        while self.refusals.len() > most {
-            self.refusals.join_next().await;
-        }
-        while self.refusals.try_join_next().is_some() {}
+    fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
+        tokio::spawn(self.write(&TxJsonRpcMessage::<RoleServer>::error(error, id), None));
     }
 
-    fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
+    /// Writes a message, which may be the answer to a request.
+    fn write(
+        &self,
+        message: &TxJsonRpcMessage<RoleServer>,
+        answered: Option<&RequestId>,
+    ) -> impl Future<Output = io::Result<()>> + Send + use<R, W> {
         let output = Arc::clone(&self.output);
-        let pushed = output.push(&TxJsonRpcMessage::<RoleServer>::error(error, id));
-        self.refusals.spawn(async move {
+        let pushed = output.push(message);
+        let sending = self.backlog.send(answered, *pushed.as_ref().unwrap_or(&0));
+        async move {
+            let _sending = sending;
             pushed?;
             output.write().await
-        });
+        }
     }
 
     /// Waits until the client has room for more, for a while, over however many calls.
     async fn wait_for_room(&mut self) {
         let until = *self.paused_until.get_or_insert_with(|| Instant::now() + PAUSE);
-        let room = async {
-            self.backlog.room_for_request().await;
-            self.write_refusals(MAX_REFUSALS).await;
-        };
-        if timeout_at(until, room).await.is_ok() {
-            self.paused_until = None;
+        match timeout_at(until, self.backlog.room_for_request()).await {
+            Ok(()) => self.paused_until = None,
+            Err(_) => self.backlog.room_at_all().await,
         }
     }
 }
@@ -255,7 +260,7 @@ fn starts(request: &ClientRequest, revisions: &[ProtocolVersion]) -> bool {
     }
 }
 
-impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transport<RoleServer>
+impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'static> Transport<RoleServer>
     for Lines<R, W>
 {
     type Error = io::Error;
@@ -264,18 +269,12 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let sending = self.backlog.send(match &message {
+        let answered = match &message {
             JsonRpcMessage::Response(response) => Some(&response.id),
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => None,
-        });
-        let output = Arc::clone(&self.output);
-        let pushed = output.push(&message);
-        async move {
-            let _sending = sending;
-            pushed?;
-            output.write().await
-        }
+        };
+        self.write(&message, answered)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
@@ -290,28 +289,33 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
                 self.has_yielded = false;
                 return Some(message);
             }
-            if !*self.ended.borrow() {
-                let output = Arc::clone(&self.output);
-                let next_line = async {
-                    self.wait_for_room().await;
-                    self.stay_awake().await;
-                    let is_line = self.read_line().await;
-                    self.paused_until = None;
-                    is_line
-                };
-                let is_line = tokio::select! {
-                    is_line = next_line => is_line,
-                    // It reads no more, and is answered nothing.
-                    () = output.failed() => false,
-                };
-                if is_line {
-                    self.take_line();
-                    continue;
+            let output = Arc::clone(&self.output);
+            if *self.ended.borrow() {
+                // rmcp takes nothing more to write but answers once it is told that there are no more messages.
+                tokio::select! {
+                    () = self.backlog.settled(PATIENCE) => (),
+                    () = output.failed() => (),
                 }
-                self.ended.send_replace(true);
+                return None;
             }
-            let _ = timeout(LAST_WORDS, self.write_refusals(0)).await;
-            return None;
+            let next_line = async {
+                self.wait_for_room().await;
+                self.stay_awake().await;
+                let is_line = self.read_line().await;
+                self.paused_until = None;
+                is_line
+            };
+            tokio::select! {
+                is_line = next_line => match is_line {
+                    true => self.take_line(),
+                    false => _ = self.ended.send_replace(true),
+                },
+                // It reads no more, and is answered nothing.
+                () = output.failed() => {
+                    self.ended.send_replace(true);
+                    return None;
+                }
+            }
         }
     }
 
@@ -319,5 +323,118 @@ impl<R: AsyncRead + Unpin + Send, W: AsyncWrite + Unpin + Send + 'static> Transp
         // Who writes to a client that does not read has it for good.
         let _ = timeout(LAST_WORDS, self.output.close()).await;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
+    use rmcp::model::ServerResult;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+
+    use super::*;
+    use crate::{Registry, Server};
+
+    /// The lines of a client that writes to the first and reads from the second.
+    fn lines() -> (Lines<DuplexStream, DuplexStream>, DuplexStream, DuplexStream) {
+        let session = Arc::new(Server::new("test", "1", Registry::new())).session();
+        let ((input, theirs), (output, read)) = (duplex(1 << 20), duplex(1 << 10));
+        (Lines::new(input, output, &session), theirs, read)
+    }
+
+    fn ping(id: i64) -> String {
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n")
+    }
+
+    fn answer(id: i64) -> TxJsonRpcMessage<RoleServer> {
+        TxJsonRpcMessage::<RoleServer>::response(ServerResult::empty(()), RequestId::Number(id))
+    }
+
+    /// Receives with the client's first line here.
+    async fn started(lines: &mut Lines<DuplexStream, DuplexStream>, client: &mut DuplexStream) {
+        let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",
+            "capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+        client.write_all((initialize.replace('\n', "") + "\n").as_bytes()).await.unwrap();
+        lines.receive().await.unwrap();
+    }
+
+    /// As rmcp does when anything else happens.
+    async fn polled_once<T>(future: impl Future<Output = T>) -> Option<T> {
+        let mut future = pin!(future);
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn nothing_is_lost_of_a_line_that_comes_byte_by_byte_to_who_waits_for_it_again_and_again() {
+        let (mut lines, mut client, _read) = lines();
+        started(&mut lines, &mut client).await;
+        for byte in ping(1).bytes() {
+            assert!(polled_once(lines.receive()).await.is_none());
+            client.write_all(&[byte]).await.unwrap();
+        }
+        assert!(matches!(lines.receive().await, Some(JsonRpcMessage::Request(_))));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn line_a_second_is_read_where_much_is_at_work_and_none_where_much_is_unread() {
+        let (mut lines, mut client, mut read) = lines();
+        started(&mut lines, &mut client).await;
+        let mut at_work = Vec::new();
+        for id in 1..1024 {
+            client.write_all(ping(id).as_bytes()).await.unwrap();
+            at_work.push(lines.receive().await.unwrap());
+        }
+        // The first is at work, too: rmcp holds what counts it.
+        let start = Instant::now();
+        client.write_all((ping(2000) + &ping(2001)).as_bytes()).await.unwrap();
+        at_work.push(lines.receive().await.unwrap());
+        at_work.push(lines.receive().await.unwrap());
+        assert!((1..=2).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+
+        let unread: Vec<_> = (0..2048).map(|id| lines.write(&answer(id), None)).collect();
+        client.write_all(ping(2002).as_bytes()).await.unwrap();
+        assert!(timeout(Duration::from_secs(3600), lines.receive()).await.is_err());
+        drop((at_work, unread));
+        assert!(lines.receive().await.is_some());
+        drop(lines);
+        read.read_to_end(&mut Vec::new()).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn end_is_told_once_all_is_done_or_nothing_is_any_more() {
+        for is_done in [true, false] {
+            let (mut lines, mut client, _read) = lines();
+            started(&mut lines, &mut client).await;
+            client.write_all(ping(1).as_bytes()).await.unwrap();
+            let message = lines.receive().await.unwrap();
+            drop(client);
+            assert!(timeout(PATIENCE / 2, lines.receive()).await.is_err());
+            assert!(*lines.ended.borrow());
+            let start = Instant::now();
+            let _message = (!is_done).then_some(message);
+            assert!(lines.receive().await.is_none());
+            assert_eq!(start.elapsed(), if is_done { Duration::ZERO } else { PATIENCE });
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_that_nobody_reads_count() {
+        let (mut lines, mut client, _read) = lines();
+        started(&mut lines, &mut client).await;
+        let id = RequestId::String("x".repeat(1 << 20).into());
+        let large = TxJsonRpcMessage::<RoleServer>::error(ErrorData::internal_error("x", None), Some(id));
+        let start = Instant::now();
+        client.write_all(ping(1).as_bytes()).await.unwrap();
+        let unread: Vec<_> = (0..100).map(|_| lines.write(&large, None)).collect();
+        lines.receive().await.unwrap();
+        assert_eq!(start.elapsed(), PAUSE);
+        drop(unread);
     }
 }

@@ -22,16 +22,16 @@ impl<W: AsyncWrite + Unpin> Output<W> {
         Self { lines: Default::default(), writer: Mutex::new(Some(writer)), failed: Notify::new() }
     }
 
-    /// Puts a line behind those to be written.
-    pub(super) fn push(&self, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
+    /// Puts a line behind those to be written; says how many bytes it has.
+    pub(super) fn push(&self, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<usize> {
         let line = serde_json::to_vec(message)?;
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.extend_from_slice(&line);
         lines.push(b'\n');
-        Ok(())
+        Ok(line.len())
     }
 
-    /// Writes what was pushed before this, and what others push meanwhile.
+    /// Writes what was pushed before, by whomever.
     pub(super) async fn write(&self) -> io::Result<()> {
         yield_now().await;
         let mut output = self.writer.lock().await;
