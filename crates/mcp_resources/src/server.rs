@@ -6,6 +6,8 @@ mod batch;
 mod changes;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(any(feature = "stdio", feature = "http"))]
+mod message;
 mod metrics;
 mod session;
 #[cfg(feature = "stdio")]

@@ -574,6 +574,27 @@ async fn client_that_does_not_read_is_not_read_from_whatever_it_asks() {
     drop(asking.await.unwrap());
 }
 
+/// A line may have 16 MiB, and a value of two bytes takes hundreds.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn line_of_many_values_costs_no_memory() {
+    let (_outside, directory) = notes();
+    let mut child = start(&directory);
+    let mut client = connect(&mut child, LATEST).await;
+    let objects = vec![r#"{"":0}"#; 2_000_000].join(",");
+    for line in [
+        format!(r#"{{"jsonrpc":"2.0","id":"many","method":"ping","params":{{"x":[{objects}]}}}}"#),
+        format!(r#"{{"jsonrpc":"2.0","params":{{"x":[{objects}]}},"id":"many","method":"notifications/x"}}"#),
+    ] {
+        client.write_line(&line).await;
+        let answer = client.read().await;
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("many"), &json!(-32600)), "{answer}");
+    }
+    client.result("resources/list", json!({})).await;
+    let memory = peak_memory(&child);
+    assert!(memory < 200_000, "{memory} kB");
+}
+
 /// What is done for a request counts until it is done, also where nobody wants it any more.
 #[cfg(target_os = "linux")]
 #[tokio::test]

@@ -30,6 +30,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::batch::is_batch;
+use super::message::{TOO_MANY_VALUES, has_too_many_values};
 use super::{NoHandler, ServeError, Server, Session};
 use sessions::Sessions;
 
@@ -247,6 +248,7 @@ impl<H: ServerHandler> Endpoint<H> {
         };
         let response = match *request.method() {
             Method::POST => self.answer_post(request).await,
+            Method::DELETE => ended(self.service.handle(request).await),
             _ => self.service.handle(request).await,
         };
         // A session that just began is used, too.
@@ -270,6 +272,9 @@ impl<H: ServerHandler> Endpoint<H> {
             return refusal(StatusCode::PAYLOAD_TOO_LARGE, "The body is too long, or it ended early.");
         };
         let body = body.to_bytes();
+        if has_too_many_values(&body) {
+            return invalid(ErrorCode::INVALID_REQUEST, TOO_MANY_VALUES);
+        }
         if self.sessions.are_many().await && begins_session(&head.headers, &body) {
             return self.begin_one_of_many(head, body).await;
         }
@@ -305,6 +310,14 @@ impl<H: ServerHandler> Endpoint<H> {
             _ => response,
         }
     }
+}
+
+/// What a client is told that ended its session: Python's warns of rmcp's 202.
+fn ended(mut response: Response<BoxBody<Bytes, Infallible>>) -> Response<BoxBody<Bytes, Infallible>> {
+    if response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }
 
 fn session_of(headers: &HeaderMap) -> Option<&str> {

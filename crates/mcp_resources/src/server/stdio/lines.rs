@@ -22,6 +22,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::output::Output;
 use crate::server::backlog::{Backlog, Kind};
 use crate::server::batch;
+use crate::server::message::{TOO_MANY_VALUES, has_too_many_values};
 use crate::server::session::Session;
 use crate::server::wire::shown;
 
@@ -135,6 +136,10 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
         if line.is_empty() {
             return;
         }
+        if has_too_many_values(line) {
+            let id = fields(line).get("id").and_then(|id| serde_json::from_str(id.get()).ok());
+            return self.refuse(id, ErrorData::invalid_request(TOO_MANY_VALUES, None));
+        }
         if !batch::is_batch(line) {
             return self.take(line);
         }
@@ -195,8 +200,7 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
             let why = format!("a line is not JSON: {error}");
             return self.refuse(None, ErrorData::new(ErrorCode::PARSE_ERROR, why, None));
         }
-        // It looks into no value, so that one that is nested too deep, or is no Unicode, hides no id.
-        let fields: HashMap<String, &RawValue> = serde_json::from_slice(message).unwrap_or_default();
+        let fields = fields(message);
         let id = fields.get("id").and_then(|id| serde_json::from_str(id.get()).ok());
         let method =
             fields.get("method").and_then(|method| serde_json::from_str::<String>(method.get()).ok());
@@ -244,6 +248,12 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
             Err(_) => self.backlog.room_at_all().await,
         }
     }
+}
+
+/// The fields of a message. It looks into none of them, so that one that is nested too deep, or is no Unicode, hides no
+/// other.
+fn fields(message: &[u8]) -> HashMap<String, &RawValue> {
+    serde_json::from_slice(message).unwrap_or_default()
 }
 
 /// Whether a client starts with this request: what does not say its revision, and a `server/discover`, is answered, and

@@ -1,18 +1,22 @@
 //! The lines that a client is answered with.
 
+use std::collections::VecDeque;
 use std::io;
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 
 use rmcp::service::{RoleServer, TxJsonRpcMessage};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::yield_now;
 
-/// Where lines are written, until that fails: those that are ready together together, so that a client that has asked
-/// much wakes up once for all.
+/// How many bytes are written at once, but for a line that has more: as many as a pipe holds.
+const AT_ONCE: usize = 64 * 1024;
+
+/// Where lines are written, until that fails: short ones that are ready together together, so that a client that has
+/// asked much wakes up once for all.
 pub(super) struct Output<W> {
     /// Lines that nobody writes yet.
-    lines: std::sync::Mutex<Vec<u8>>,
+    lines: std::sync::Mutex<VecDeque<Vec<u8>>>,
     writer: Mutex<Option<W>>,
     failed: Notify,
 }
@@ -24,18 +28,32 @@ impl<W: AsyncWrite + Unpin> Output<W> {
 
     /// Puts a line behind those to be written; says how many bytes it has.
     pub(super) fn push(&self, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<usize> {
-        let line = serde_json::to_vec(message)?;
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.extend_from_slice(&line);
-        lines.push(b'\n');
-        Ok(line.len())
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        let bytes = line.len();
+        self.lines().push_back(line);
+        Ok(bytes)
     }
 
-    /// Writes what was pushed before, by whomever.
+    fn lines(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the first line, and those after it that are written with it.
+    fn take(&self) -> Vec<u8> {
+        let mut waiting = self.lines();
+        let mut lines = waiting.pop_front().unwrap_or_default();
+        while waiting.front().is_some_and(|next| lines.len() + next.len() <= AT_ONCE) {
+            lines.extend(waiting.pop_front().unwrap_or_default());
+        }
+        lines
+    }
+
+    /// Writes the first line that was pushed, by whomever; once each that pushed one has called this, all are written.
     pub(super) async fn write(&self) -> io::Result<()> {
         yield_now().await;
         let mut output = self.writer.lock().await;
-        let lines = std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner));
+        let lines = self.take();
         // Nothing follows half a line: where this fails or is dropped, the writer is gone.
         let mut writer = output.take().ok_or(io::ErrorKind::NotConnected)?;
         let written = async {
@@ -107,6 +125,29 @@ mod tests {
             (0..10).collect::<Vec<_>>()
         );
         assert!(tasks.join_all().await.iter().all(Result::is_ok));
+    }
+
+    #[tokio::test]
+    async fn long_line_is_written_alone_and_who_pushed_it_may_have_another_written() {
+        let (output, mut client) = output(1 << 20);
+        let long = ErrorData::internal_error("x".repeat(AT_ONCE), None);
+        for number in 0..6 {
+            let id = Some(RequestId::Number(number));
+            let error = if number % 3 == 1 { long.clone() } else { ErrorData::internal_error("none", None) };
+            output.push(&TxJsonRpcMessage::<RoleServer>::error(error, id)).unwrap();
+        }
+        let mut lines = Vec::new();
+        for at_once in [1, 1, 2, 1, 1, 0] {
+            output.write().await.unwrap();
+            let mut read = vec![0; 1 << 20];
+            let count = if at_once == 0 { 0 } else { client.read(&mut read).await.unwrap() };
+            lines.extend_from_slice(&read[..count]);
+            assert_eq!(read[..count].iter().filter(|byte| **byte == b'\n').count(), at_once);
+        }
+        let ids = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let ids = ids
+            .map(|line| serde_json::from_slice::<serde_json::Value>(line).unwrap()["id"].as_i64().unwrap());
+        assert_eq!(ids.collect::<Vec<_>>(), (0..6).collect::<Vec<_>>());
     }
 
     #[tokio::test]
