@@ -121,12 +121,15 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
             }
             _ => {}
         }
-        if let Some(ReadError::Events { path, .. } | ReadError::Json { path, .. }) = error.downcast_ref()
-            && has_marks_of_a_merge(path)
-        {
-            return Some(
-                "git left the marks of a merge in it: keep one side, or in events.json the events of both, one after the other.",
-            );
+        if let Some(ReadError::Events { path, .. } | ReadError::Json { path, .. }) = error.downcast_ref() {
+            return Some(match has_marks_of_a_merge(path) {
+                true => {
+                    "git left the marks of a merge in it: keep one side, or in events.json the events of both, one after the other."
+                }
+                false => {
+                    "mend it there by hand, or get it back from git; `jp query --new` begins another conversation."
+                }
+            });
         }
         if let Some(error) = error.downcast_ref::<std::io::Error>() {
             return match error.kind() {

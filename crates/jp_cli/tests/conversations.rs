@@ -215,6 +215,10 @@ fn file_that_git_could_not_merge_is_named_with_what_to_do() {
         sandbox
             .jp(&["c", "show"])
             .failed(1, &[name, "hint: git left the marks of a merge in it: keep one side"]);
+        fs::write(&file, "{").unwrap();
+        sandbox
+            .jp(&["c", "show"])
+            .failed(1, &[name, "line 1", "hint: mend it there by hand, or get it back"]);
         fs::write(&file, text).unwrap();
     }
 }

@@ -119,6 +119,22 @@ fn tools_that_a_model_is_not_told_of_count_for_nothing() {
 }
 
 #[test]
+fn what_a_model_is_not_shown_counts_as_the_note_that_it_gets() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("raw.bin", (0..=255_u8).cycle().take(300_000).collect::<Vec<_>>());
+    let asked = ["q", "--new", "-T", "-a", "raw.bin", "one"];
+    assert!(sandbox.json(&[&asked[..], &["--explain"]].concat())["tokens"].as_u64().unwrap() < 100);
+    sandbox.jp(&[&asked[..], &["--budget=100"]].concat()).succeeded();
+    // What the history has counts as little.
+    sandbox.jp(&["q", "--budget=100", "two"]).succeeded();
+    let explained = sandbox.json(&["q", "--explain", "three"]);
+    assert!(explained["cached_prefix_tokens"].as_u64().unwrap() < 100, "{explained}");
+    let refused = sandbox.jp(&["q", "--budget=5", "three"]).failed(3, &["the budget is 5"]);
+    assert!(!refused.stderr.contains("75,0"), "{refused:?}");
+}
+
+#[test]
 fn explained_request_beyond_the_budget_is_shown_and_refused() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);

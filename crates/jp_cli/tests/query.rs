@@ -363,6 +363,30 @@ fn message_that_a_full_disk_still_took_is_kept_and_said() {
     assert_eq!(messages.map(|event| event["content"].clone()).collect::<Vec<_>>(), ["one", "two"]);
 }
 
+#[test]
+#[cfg(target_os = "linux")]
+fn answer_that_a_full_disk_did_not_take_is_said_to_be_lost_and_can_be_had_again() {
+    let server = answering(&"word ".repeat(12_000));
+    let sandbox = Sandbox::new();
+    let Some(_disk) = SmallDisk::mount(&sandbox.path(".jp")) else { return };
+    sandbox.write(".jp/.id", "full\n");
+    let sandbox = sandbox.with_server(&server);
+    sandbox.jp(&["query", "--new", "one"]).succeeded();
+    // Room for the message, and not for the answer.
+    sandbox.write(".jp/room", vec![0; 16 << 10]);
+    let _ = fs::write(sandbox.path(".jp/fill"), vec![0; 1 << 20]);
+    fs::remove_file(sandbox.path(".jp/room")).unwrap();
+    let said =
+        ["No space left", "hint: free some space", "shown last is not stored", "`jp query` without words"];
+    let run = sandbox.jp(&["query", "two"]).failed(1, &said);
+    assert!(run.stdout.starts_with("word word"), "{run:?}");
+    fs::remove_file(sandbox.path(".jp/fill")).unwrap();
+    sandbox.jp(&["query"]).succeeded();
+    let kinds: Vec<_> = sandbox.events().into_iter().map(|event| event["type"].clone()).collect();
+    assert_eq!(kinds.iter().filter(|kind| *kind == "chat_request").count(), 2, "{kinds:?}");
+    assert_eq!(kinds.iter().filter(|kind| *kind == "chat_response").count(), 2, "{kinds:?}");
+}
+
 /// A file system of 256 kB.
 #[cfg(target_os = "linux")]
 struct SmallDisk(String);

@@ -185,9 +185,10 @@ fn form_of(parsed: &Parsed<'_>) -> Form {
 
 fn torn_warning(path: &Path, parsed: &Parsed<'_>) -> Vec<String> {
     let warning = |torn: &std::ops::Range<usize>| {
-        let (path, events, bytes) = (path.display(), parsed.events.len(), torn.len());
+        let (path, events) = (path.display(), parsed.events.len());
+        let bytes = if torn.len() == 1 { "1 byte".to_owned() } else { format!("{} bytes", torn.len()) };
         format!(
-            "{path} was cut off after event {events}: its last {bytes} bytes are no event and are left out"
+            "{path} was cut off after event {events}: what follows, {bytes}, is no event and is left out; the next write keeps it in {EVENTS}.torn-1, or a later number, beside it"
         )
     };
     parsed.torn.iter().map(warning).collect()

@@ -1,11 +1,11 @@
 //! Sending the request, showing the answer and keeping it.
 
-use std::{borrow::Cow, collections::HashSet, error::Error, sync::Arc};
+use std::{borrow::Cow, collections::HashSet, error::Error, io::ErrorKind, sync::Arc};
 
 use jp_conversation::{Event, EventKind, view};
 use jp_llm::{Body, Client, Format, Note, Request, Tool, anthropic, models::Facts};
 use jp_resource::Checksum;
-use jp_storage::Writer;
+use jp_storage::{WriteError, Writer};
 use jp_turn::{Decision, Delta, Host, Outcome, PermissionRequest, Schema, Toolbox, Turn, TurnEvent};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -279,7 +279,9 @@ impl Host for Keeper<'_> {
         let now = self.asked.context.now();
         aside.iter().for_each(|kind| stream.to_mut().push(Event::new(now, kind.clone())));
         let thread = self.asked.thread(&stream);
-        if let Some(failure) = budget::over(&self.asked, &thread, budget::taken(&self.tools, self.facts))? {
+        let notes = || budget::notes(&self.asked, &thread, &self.tools, self.facts);
+        let over = budget::over(&self.asked, &thread, budget::taken(&self.tools, self.facts), notes);
+        if let Some(failure) = over.map_err(|failure| failure.message)? {
             let message = failure.message.clone();
             self.failure = Some(match self.asked.is_kept() {
                 true => failure.with_hint(
@@ -450,7 +452,7 @@ impl<'a> Keeper<'a> {
             }
             Some(writer) => {
                 let batch = writer.batch();
-                let events = writer.append(events, batch)?;
+                let events = writer.append(events, batch).map_err(unkept)?;
                 // Not given back where that failed: what came after it would be an answer with a hole in it.
                 self.writer = Some(writer);
                 events
@@ -531,6 +533,19 @@ fn with_way_on(failure: Failure, ended: &Ended<'_>) -> Failure {
             "what arrived of the answer is kept: `jp query \"Go on.\"` goes on from there, `jp query` without words asks again.",
         ),
     }
+}
+
+/// Says what is lost where the answer could not be stored, and what is not.
+fn unkept(error: WriteError) -> Failure {
+    let is_gone = matches!(&error, WriteError::Io { source, .. } if source.kind() == ErrorKind::NotFound);
+    let failure = Failure::from(error);
+    if is_gone {
+        return failure
+            .with_hint("the conversation is gone, and what was shown of the answer is not stored.");
+    }
+    failure.with_hint(
+        "what was shown last is not stored; what came before it is: `jp query` without words goes on.",
+    )
 }
 
 /// Says that the message is not lost.

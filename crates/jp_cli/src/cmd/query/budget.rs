@@ -4,7 +4,11 @@ use jp_conversation::{
     Stream,
     view::{self, NoTexts, Policy, Thread, TurnRow},
 };
-use jp_llm::{Tool, models::Facts};
+use jp_llm::{
+    Contents, Format, Loaded, Note, Tool,
+    models::{self, Facts},
+};
+use jp_resource::{BlobRef, Encoding, ResourceContent, Snapshot};
 use jp_storage::Batch;
 use serde::Serialize;
 
@@ -78,14 +82,11 @@ pub(super) fn check(asked: &Asked<'_>, batch: &Batch) -> Result<(), Failure> {
     }
     let offered = tools::toolbox(asked)?.offered();
     let thread = asked.thread_beside(&asked.stream, batch);
-    let offered = match asked.model {
-        Some(model) => {
-            let facts = facts::facts(model, asked.context, &thread, &offered);
-            taken(&offered, answer::runtime()?.block_on(facts))
-        }
-        None => &offered,
+    let facts = match asked.model {
+        Some(model) => answer::runtime()?.block_on(facts::facts(model, asked.context, &thread, &offered)),
+        None => models::built_in(Format::Chat, ""),
     };
-    match over(asked, &thread, offered)? {
+    match over(asked, &thread, taken(&offered, facts), || notes(asked, &thread, &offered, facts))? {
         None => Ok(()),
         Some(failure) => Err(failure
             .with_hint("nothing was sent or stored: the same command with a larger --budget sends it.")
@@ -93,21 +94,29 @@ pub(super) fn check(asked: &Asked<'_>, batch: &Batch) -> Result<(), Failure> {
     }
 }
 
-/// Returns why a request is not sent that is beyond the budget; `offered` are the tools that the model is told of.
+/// Returns why a request is not sent that is beyond the budget; `offered` are the tools that the model is told of, and
+/// `notes` says what it is not shown.
 pub(super) fn over(
     asked: &Asked<'_>,
     thread: &Thread<'_>,
     offered: &[Tool],
-) -> Result<Option<Failure>, serde_json::Error> {
+    notes: impl FnOnce() -> Result<Vec<Note>, Failure>,
+) -> Result<Option<Failure>, Failure> {
     let Some(budget) = asked.budget else { return Ok(None) };
     let offered = offered.iter().map(ToolRow::of).collect::<Result<Vec<_>, _>>()?;
-    let parts = [tokens(&asked.rows(thread)), tool_tokens(&offered), system_tokens(asked)];
-    let tokens = view::sum(parts);
+    let others = view::sum([tool_tokens(&offered), system_tokens(asked)]);
+    let total = |turns: &[TurnRow]| view::sum([tokens(turns), others]);
+    let mut turns = asked.rows(thread);
+    if total(&turns) <= budget {
+        return Ok(None);
+    }
+    notes()?.iter().for_each(|note| mark(note, thread, &mut turns));
+    let tokens = total(&turns);
     if tokens <= budget {
         return Ok(None);
     }
     let [tokens, budget] = [tokens, budget].map(size::thousands);
-    let largest = refused::largest_lines(asked, thread);
+    let largest = refused::largest_lines(asked, &turns);
     let message = format!("the request has about {tokens} tokens, and the budget is {budget}{largest}");
     let failure = Failure { code: Code::Refused, ..Failure::new(message) };
     let has_history =
@@ -116,4 +125,44 @@ pub(super) fn over(
         true => failure.with_hint("`jp conversation compact` sends older turns shortened."),
         false => failure,
     }))
+}
+
+/// Says what of a request its model is not shown, which the types of what it has decide.
+pub(super) fn notes(
+    asked: &Asked<'_>,
+    thread: &Thread<'_>,
+    tools: &[Tool],
+    facts: Facts,
+) -> Result<Vec<Note>, Failure> {
+    /// Has nothing of any payload.
+    struct Nothing;
+
+    impl Contents for Nothing {
+        fn load(&mut self, blob: &BlobRef) -> Loaded {
+            Ok(match blob.encoding {
+                Encoding::Utf8 => ResourceContent::Text(String::new()),
+                Encoding::Binary => ResourceContent::Blob(Vec::new()),
+            })
+        }
+    }
+
+    let (format, request) = answer::request(asked, thread, tools, asked.model, facts);
+    let (_, notes) = format.body(&request, &mut Nothing)?;
+    Ok(notes)
+}
+
+/// Says of a block that a note goes in its place.
+pub(super) fn mark(note: &Note, thread: &Thread<'_>, turns: &mut [TurnRow]) {
+    let is_meant = |snapshot: &&Snapshot| *snapshot.name.as_ref().unwrap_or(&snapshot.uri) == note.subject;
+    let messages = thread.messages.iter().filter(|message| message.turn() == note.turn);
+    let mut attached = messages.filter_map(|message| match message {
+        view::Message::User { request, .. } => request.resources.iter().find(is_meant),
+        _ => None,
+    });
+    let uri = attached.next().map_or(&note.subject, |snapshot| &snapshot.uri);
+    let rows = turns.iter_mut().filter(|row| row.turn == note.turn).flat_map(|row| &mut row.blocks);
+    for block in rows.filter(|block| note.bytes.is_some() && block.uri.as_ref() == Some(uri)) {
+        block.tokens = view::tokens(note.to_string().len() as u64);
+        (block.delivery, block.reason) = ("note", "the model does not take it".into());
+    }
 }

@@ -4,10 +4,9 @@ use std::{ops::RangeInclusive, path::Path};
 
 use jp_conversation::{
     Event, EventKind, Stream,
-    view::{self, BlockRow, Message, Thread, TurnRow},
+    view::{self, BlockRow, Thread, TurnRow},
 };
 use jp_llm::{Body, CacheMarks, Format, Note, Tool, models};
-use jp_resource::Snapshot;
 use jp_storage::ConversationId;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -77,7 +76,8 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
             output.status("Nothing was sent, and nothing was stored.");
         }
     }
-    budget::over(asked, &thread, taken)?.map_or(Ok(Code::Done), Err)
+    let notes = explanation.notes;
+    budget::over(asked, &thread, taken, || Ok(notes))?.map_or(Ok(Code::Done), Err)
 }
 
 impl Explanation {
@@ -90,6 +90,7 @@ impl Explanation {
         body: &Body,
     ) -> Result<Self, Failure> {
         let mut turns = asked.rows(thread);
+        notes.iter().for_each(|note| budget::mark(note, thread, &mut turns));
         let sent = last_sent(asked);
         let cached = sent.as_ref().map_or(0, |sent| {
             let (sent, thread) = (asked.thread(sent), thread.clone());
@@ -101,7 +102,6 @@ impl Explanation {
         let blocks = turns.iter().flat_map(|turn| &turn.blocks).filter(|block| block.is_sent());
         let cached = blocks.take(cached).map(|block| block.tokens);
         let cached_prefix_tokens = view::sum(cached);
-        notes.iter().for_each(|note| mark(note, thread, &mut turns));
         let tokens = budget::tokens(&turns);
         let is_cold = |model| cold::is_cold(&asked.stream, asked.context.now(), model);
         Ok(Self {
@@ -213,20 +213,4 @@ fn last_sent(asked: &Asked<'_>) -> Option<Stream> {
 
 fn is_answer(event: &Event) -> bool {
     matches!(event.kind, EventKind::ChatResponse(_) | EventKind::ToolCallRequest(_) | EventKind::Usage(_))
-}
-
-/// Says of a block that a note goes in its place.
-fn mark(note: &Note, thread: &view::Thread<'_>, turns: &mut [TurnRow]) {
-    let is_meant = |snapshot: &&Snapshot| *snapshot.name.as_ref().unwrap_or(&snapshot.uri) == note.subject;
-    let messages = thread.messages.iter().filter(|message| message.turn() == note.turn);
-    let mut attached = messages.filter_map(|message| match message {
-        Message::User { request, .. } => request.resources.iter().find(is_meant),
-        _ => None,
-    });
-    let uri = attached.next().map_or(&note.subject, |snapshot| &snapshot.uri);
-    let rows = turns.iter_mut().filter(|row| row.turn == note.turn).flat_map(|row| &mut row.blocks);
-    for block in rows.filter(|block| note.bytes.is_some() && block.uri.as_ref() == Some(uri)) {
-        block.tokens = view::tokens(note.to_string().len() as u64);
-        (block.delivery, block.reason) = ("note", "the model does not take it".into());
-    }
 }

@@ -79,7 +79,10 @@ pub(crate) fn of_provider(config: &Resolved, provider: &str, name: &str) -> Resu
             ))
             .with_hint("`--model llamacpp/NAME` and `--model ollama/NAME` need no configuration.")
     })?;
-    model(config, provider, BaseUrl::parse(base_url)?, name)
+    let base_url = BaseUrl::parse(base_url).map_err(|error| {
+        Failure::from(error).with_hint(format!("it is what providers.llm.{provider}.base_url says."))
+    })?;
+    model(config, provider, base_url, name)
 }
 
 /// Puts a model together with what is configured of its provider.

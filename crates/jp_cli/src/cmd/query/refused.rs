@@ -4,7 +4,7 @@ use std::path::Path;
 
 use jp_conversation::{
     ChatRequest,
-    view::{BlockRow, Thread},
+    view::{BlockRow, TurnRow},
 };
 use jp_llm::{Error, Fault, Format, Refusal};
 use jp_resource::uri::{PathStyle, file_uri, percent_decode};
@@ -94,7 +94,7 @@ fn too_long(
         (None, Some(limit)) => format!("no more than {limit} tokens fit"),
         (None, None) => words(error),
     };
-    let parts = largest(asked, &asked.thread(&asked.stream));
+    let parts = largest(asked, &asked.rows(&asked.thread(&asked.stream)));
     let message = format!("the request is too long for {}: {figures}{}", model.label, lines(&parts));
     let mut failure = Failure::new(message);
     let newest = super::newest_request(&asked.stream).map_or(0, |(turn, _)| turn);
@@ -126,8 +126,8 @@ struct Part<'a> {
 }
 
 /// Returns a line for each of the three largest parts of a request.
-pub(super) fn largest_lines(asked: &Asked<'_>, thread: &Thread<'_>) -> String {
-    lines(&largest(asked, thread))
+pub(super) fn largest_lines(asked: &Asked<'_>, turns: &[TurnRow]) -> String {
+    lines(&largest(asked, turns))
 }
 
 fn lines(parts: &[Part<'_>]) -> String {
@@ -138,9 +138,8 @@ fn lines(parts: &[Part<'_>]) -> String {
 }
 
 /// Returns the three largest parts, the largest first.
-fn largest<'a>(asked: &'a Asked<'_>, thread: &Thread<'_>) -> Vec<Part<'a>> {
+fn largest<'a>(asked: &'a Asked<'_>, turns: &[TurnRow]) -> Vec<Part<'a>> {
     const SHOWN: usize = 3;
-    let turns = asked.rows(thread);
     let rows = turns.iter().flat_map(|turn| turn.blocks.iter().map(|row| (turn.turn, row)));
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by_key(|(_, row)| std::cmp::Reverse(row.tokens));
@@ -228,6 +227,9 @@ fn other(error: &Error) -> Failure {
     match error {
         Error::Refused { .. } => {
             failure.with_hint("start the server, or set the provider's base_url to where it listens.")
+        }
+        Error::Unreachable { .. } => {
+            failure.with_hint("check the network, and the host in the provider's base_url.")
         }
         Error::Status { status: 403, .. } => {
             failure.with_hint("check the key that the provider's api_key_env or api_key_command gives.")
