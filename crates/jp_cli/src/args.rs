@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum, error::ErrorKind};
 
 /// A pair programmer for the command line: ask about your files, and keep what was asked.
 #[derive(Debug, Parser)]
@@ -12,6 +12,24 @@ pub(crate) struct Args {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Args {
+    /// Reads the arguments of the process, which ends where they are wrong.
+    pub(crate) fn read() -> Self {
+        Self::try_parse().unwrap_or_else(|error| match error.kind() {
+            // clap's own words don't say which.
+            ErrorKind::InvalidUtf8 => {
+                let argument = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none());
+                let shown = argument.unwrap_or_default();
+                let why = format!(
+                    "the argument {shown:?} is not UTF-8; rename what it names, or attach the directory"
+                );
+                Self::command().error(error.kind(), why).exit()
+            }
+            _ => error.exit(),
+        })
+    }
 }
 
 /// Flags of every command.

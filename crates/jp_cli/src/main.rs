@@ -13,12 +13,10 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 use crate::{args::Args, environment::Environment, output::Output};
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::read();
     let environment = Environment::read();
     let output = Output::new(&args.global, &environment);
     match cmd::run(args, &environment, &output) {

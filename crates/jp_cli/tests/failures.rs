@@ -278,6 +278,40 @@ fn missing_key_stores_nothing_at_all() {
 }
 
 #[test]
+fn of_many_things_that_a_model_is_not_shown_ten_are_named() {
+    let server = support::answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    for number in 0..15 {
+        sandbox.write(&format!("raw/{number}.zip"), b"PK\x05\x06\0\0\0\0");
+    }
+    let run = sandbox.jp(&["q", "--new", "-a", "raw", "x"]).succeeded();
+    assert_eq!(run.stderr.matches("is not shown").count(), 10, "{}", run.stderr);
+    assert!(run.stderr.contains("warning: 5 more are not shown"), "{}", run.stderr);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_not_utf_8_is_named() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+    let sandbox = Sandbox::new();
+    let name = OsStr::from_bytes(b"bad\xff.txt");
+    let arguments = [OsStr::new("q"), OsStr::new("-a"), name, OsStr::new("x")];
+    sandbox.jp(&arguments).failed(2, &[r#"the argument "bad\xFF.txt" is not UTF-8; rename"#]);
+    sandbox
+        .jp(&[OsStr::new("init"), name])
+        .failed(1, &[r#"bad\xFF.txt" as a workspace: its path is not UTF-8"#]);
+    assert!(!sandbox.path("").join(name).exists());
+}
+
+#[test]
+fn base_url_that_is_none_says_where_it_was_set() {
+    let sandbox = Sandbox::new();
+    let setting = "providers.llm.work.base_url";
+    let asked = ["q", "-m", "work/m", "-c", &format!("{setting}=localhost:1"), "x"];
+    sandbox.jp(&asked).failed(1, &["it does not start with http://", setting]);
+}
+
+#[test]
 fn model_without_images_is_told_of_them_and_so_is_the_person() {
     let provider = &PROVIDERS[4];
     let server = Server::routed(vec![

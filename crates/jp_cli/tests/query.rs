@@ -8,7 +8,11 @@
 
 mod support;
 
-use std::{fs, io::Write as _, process::Stdio};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    process::Stdio,
+};
 
 use jp_llm::testing::{Reply, Server, UNUSED_URL, chunk};
 use serde_json::json;
@@ -208,6 +212,18 @@ fn silent_server_is_given_up_after_the_idle_timeout() {
         .jp(&["query", "--new", "-c", "providers.llm.llamacpp.idle_timeout_secs=1", "what?"])
         .failed(1, &["nothing came for 1 s"]);
     assert_eq!(run.stdout, "Well,\n");
+}
+
+#[test]
+fn server_that_says_nothing_is_named_after_ten_seconds() {
+    let server = Server::new(vec![Reply::hang()]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let mut child = sandbox.command(&["query", "--new", "one"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = lines.next().unwrap().unwrap();
+    assert_eq!(line, "Waiting for llamacpp/m to begin; Ctrl-C ends it, and the message is kept.");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub enum InitError {
         source: io::Error,
     },
     /// The path is not UTF-8.
-    #[error("open {}: its path is not UTF-8", path.display())]
+    #[error("use {path:?} as a workspace: its path is not UTF-8; rename it")]
     NotUtf8 {
         /// The directory.
         path: PathBuf,
@@ -47,6 +47,10 @@ impl Workspace {
     ///
     /// Returns whether it was none before.
     pub fn init(directory: &Path, contents: &[(&str, &str)]) -> Result<bool, InitError> {
+        // Where it leads through links is looked at when it is opened.
+        if directory.to_str().is_none() {
+            return Err(InitError::NotUtf8 { path: directory.to_owned() });
+        }
         let jp = directory.join(".jp");
         fs::create_dir_all(&jp).map_err(|source| InitError::Io { path: jp.clone(), source })?;
         let mut made = false;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{
     args::Resource,
     error::{Code, Failure},
-    output::table,
+    output::{table, visible},
     size,
     workspace::Context,
 };
@@ -113,7 +113,7 @@ fn show(context: &Context<'_>, id: Option<&str>, uri: &str, version: Option<&str
 
 fn choose<'a>(versions: &[Attached<'a>], uri: &str, version: Option<&str>) -> Result<&'a Snapshot, Failure> {
     let Some(newest) = versions.last() else {
-        return Err(Failure::new(format!("the conversation has no resource {uri}"))
+        return Err(Failure::new(format!("the conversation has no resource {}", visible(uri)))
             .with_hint("`jp resource ls` lists what it has."));
     };
     let mut uris: Vec<&str> = versions.iter().map(|attached| attached.snapshot.uri.as_str()).collect();

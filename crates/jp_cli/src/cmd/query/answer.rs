@@ -1,6 +1,9 @@
 //! Sending the request, showing the answer and keeping it.
 
-use std::{borrow::Cow, collections::HashSet, error::Error, io::ErrorKind, sync::Arc};
+use std::{
+    borrow::Cow, cell::Cell, collections::HashSet, convert::Infallible, error::Error, future::pending,
+    io::ErrorKind, rc::Rc, sync::Arc, time::Duration,
+};
 
 use jp_conversation::{Event, EventKind, view};
 use jp_llm::{Body, Client, Format, Note, Request, Tool, anthropic, models::Facts};
@@ -23,6 +26,12 @@ use crate::{
 /// How much is shown of how far a call is: less than a row.
 const PROGRESS_CHARACTERS: usize = 70;
 
+/// After how long without a word the person is told that an answer is waited for.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// How many parts of a request are named that the model is not shown.
+const SHOWN_NOTES: usize = 10;
+
 pub(super) fn run(
     asked: Asked<'_>,
     model: &Model,
@@ -43,6 +52,8 @@ pub(super) fn run(
     let mut keeper = Keeper::new(asked, model, facts, tools, writer);
     let body = keeper.written(first);
     keeper.prepared = Some(body);
+    let (output, is_kept, has_come) =
+        (keeper.asked.context.output, keeper.asked.is_kept(), Rc::clone(&keeper.has_come));
     let outcome = runtime.block_on(async {
         let client = Client::new(model.endpoint.clone())?;
         let fault = |answer: &str| schema.as_ref()?.check(answer).err();
@@ -53,7 +64,10 @@ pub(super) fn run(
             check: Some(&fault),
             max_rounds: Turn::MAX_ROUNDS,
         };
-        Ok::<_, Failure>(jp_turn::run(turn, interrupt.wait(), &mut keeper).await)
+        Ok::<_, Failure>(tokio::select! {
+            outcome = jp_turn::run(turn, interrupt.wait(), &mut keeper) => outcome,
+            never = tell_of_silence(output, &has_come, &model.label, is_kept) => match never {},
+        })
     })?;
     keeper.end_line()?;
     if let Some(failure) = keeper.failure.take() {
@@ -65,6 +79,16 @@ pub(super) fn run(
     // The process is about to end, and its memory goes back at once, not piece by piece.
     std::mem::forget((asked.stream, asked.files));
     finished
+}
+
+/// Says that an answer is waited for, once it takes long to begin.
+async fn tell_of_silence(output: &Output, has_come: &Cell<bool>, model: &str, is_kept: bool) -> Infallible {
+    tokio::time::sleep(SILENCE).await;
+    if !has_come.get() {
+        let kept = if is_kept { ", and the message is kept" } else { "" };
+        output.status(&format!("Waiting for {model} to begin; Ctrl-C ends it{kept}."));
+    }
+    pending().await
 }
 
 /// A request as it is sent.
@@ -215,11 +239,14 @@ struct Keeper<'a> {
     is_reasoning: bool,
     /// Whether the line says how far a call is.
     is_progressing: bool,
+    /// Whether anything came of the turn.
+    has_come: Rc<Cell<bool>>,
 }
 
 impl Host for Keeper<'_> {
     fn take(&mut self, event: TurnEvent<'_>) {
         let output = self.asked.context.output;
+        self.has_come.set(true);
         if !matches!(event, TurnEvent::Progress(_) | TurnEvent::Record(_)) {
             self.end_progress();
         }
@@ -329,6 +356,7 @@ impl<'a> Keeper<'a> {
             is_shown: false,
             is_reasoning: false,
             is_progressing: false,
+            has_come: Rc::default(),
         }
     }
 
@@ -342,12 +370,13 @@ impl<'a> Keeper<'a> {
     /// Tells of what the model is not shown of the newest turn, once.
     fn note(&mut self, notes: &[Note]) {
         let newest = super::newest_request(&self.asked.stream).map_or(0, |(turn, _)| turn);
-        for note in notes.iter().filter(|note| note.turn == newest) {
-            let note = note.to_string();
-            if !self.noted.contains(&note) {
-                self.asked.context.output.warn(&note);
-                self.noted.insert(note);
-            }
+        let notes = notes.iter().filter(|note| note.turn == newest).map(Note::to_string);
+        let new: Vec<_> = notes.filter(|note| self.noted.insert(note.clone())).collect();
+        let output = self.asked.context.output;
+        new.iter().take(SHOWN_NOTES).for_each(|note| output.warn(note));
+        if new.len() > SHOWN_NOTES {
+            let others = size::thousands((new.len() - SHOWN_NOTES) as u64);
+            output.warn(&format!("{others} more are not shown; `jp resource ls` lists all that is attached"));
         }
     }
 
