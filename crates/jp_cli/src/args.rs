@@ -20,10 +20,10 @@ impl Args {
         Self::try_parse().unwrap_or_else(|error| match error.kind() {
             // clap's own words don't say which.
             ErrorKind::InvalidUtf8 => {
-                let argument = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none());
+                let argument = std::env::args_os().rfind(|argument| argument.to_str().is_none());
                 let shown = argument.unwrap_or_default();
                 let why = format!(
-                    "the argument {shown:?} is not UTF-8; rename what it names, or attach the directory"
+                    "the argument {shown:?} is not UTF-8; a file of that name has to be renamed to be attached"
                 );
                 Self::command().error(error.kind(), why).exit()
             }

@@ -127,7 +127,7 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
                     "git left the marks of a merge in it: keep one side, or in events.json the events of both, one after the other."
                 }
                 false => {
-                    "mend it there by hand, or get it back from git; `jp query --new` begins another conversation."
+                    "mend it there by hand, or get it back from git if it was committed; `jp query --new` begins another conversation."
                 }
             });
         }

@@ -296,7 +296,7 @@ fn what_is_not_utf_8_is_named() {
     let sandbox = Sandbox::new();
     let name = OsStr::from_bytes(b"bad\xff.txt");
     let arguments = [OsStr::new("q"), OsStr::new("-a"), name, OsStr::new("x")];
-    sandbox.jp(&arguments).failed(2, &[r#"the argument "bad\xFF.txt" is not UTF-8; rename"#]);
+    sandbox.jp(&arguments).failed(2, &[r#"the argument "bad\xFF.txt" is not UTF-8; a file of that name"#]);
     sandbox
         .jp(&[OsStr::new("init"), name])
         .failed(1, &[r#"bad\xFF.txt" as a workspace: its path is not UTF-8"#]);

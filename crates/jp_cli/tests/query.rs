@@ -221,7 +221,7 @@ fn server_that_says_nothing_is_named_after_ten_seconds() {
     let mut child = sandbox.command(&["query", "--new", "one"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let line = lines.next().unwrap().unwrap();
-    assert_eq!(line, "Waiting for llamacpp/m to begin; Ctrl-C ends it, and the message is kept.");
+    assert_eq!(line, "Still waiting for llamacpp/m; Ctrl-C ends it, and the message is kept.");
     child.kill().unwrap();
     child.wait().unwrap();
 }

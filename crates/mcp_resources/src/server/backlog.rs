@@ -164,25 +164,20 @@ impl Backlog {
 
     /// Waits until the client has read so much that it is sure to read.
     #[cfg(feature = "stdio")]
-    pub(super) async fn room_at_all(&self) {
-        self.wait(|load| {
-            load.unread() < 2 * MAX_REQUESTS && load.running.bytes + load.sending.bytes < 2 * MAX_BYTES
-        })
-        .await;
+    pub(super) async fn room_for_answers(&self) {
+        self.wait(|load| load.unread() < 2 * MAX_REQUESTS && load.sending.bytes < 2 * MAX_BYTES).await;
     }
 
-    /// Waits until nothing is done for any message, or none has come to its end for so long.
+    /// Waits until fewer messages and lines are open; says how many.
     #[cfg(feature = "stdio")]
-    pub(super) async fn settled(&self, patience: Duration) {
-        let mut least = usize::MAX;
-        loop {
-            let open = self.0.load.borrow().open();
-            if open == 0 || open >= least {
-                return;
-            }
-            least = open;
-            let _ = timeout(patience, self.wait(|load| load.open() < least)).await;
-        }
+    pub(super) async fn fewer_open(&self, than: usize) -> usize {
+        let mut fewer = 0;
+        self.wait(|load| {
+            fewer = load.open();
+            fewer < than
+        })
+        .await;
+        fewer
     }
 
     /// Makes an answer once there is room for it. What is `cancelled` waits for none: it ends by itself.
@@ -215,7 +210,7 @@ impl Backlog {
         beginning
     }
 
-    async fn wait(&self, has_room: impl Fn(&Load) -> bool) {
+    async fn wait(&self, mut has_room: impl FnMut(&Load) -> bool) {
         if !has_room(&self.0.load.borrow()) {
             // An error would say that nobody can make room any more, but what waits can.
             let _ = self.0.load.subscribe().wait_for(has_room).await;
@@ -361,28 +356,5 @@ mod tests {
         assert_eq!(many.len(), MAX_STREAMS);
         let room = pin!(backlog.room_for_request());
         assert!(room.poll(&mut Context::from_waker(Waker::noop())).is_ready());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn all_is_settled_once_nothing_is_open_or_comes_to_its_end() {
-        let patience = Duration::from_secs(2);
-        let backlog = Backlog::default();
-        backlog.settled(patience).await;
-        let mut counted: Vec<_> = (0..5).map(|_| backlog.count(Kind::Other, 1)).collect();
-        let start = tokio::time::Instant::now();
-        let ends = async {
-            while counted.len() > 1 {
-                tokio::time::sleep(patience - Duration::from_millis(1)).await;
-                counted.pop();
-                // What comes and goes is no progress.
-                drop(backlog.send(None, 1));
-            }
-            std::future::pending().await
-        };
-        tokio::select! {
-            () = ends => (),
-            () = backlog.settled(patience) => (),
-        }
-        assert_eq!(start.elapsed().as_millis(), 4 * 1999 + 2000);
     }
 }

@@ -86,7 +86,7 @@ async fn tell_of_silence(output: &Output, has_come: &Cell<bool>, model: &str, is
     tokio::time::sleep(SILENCE).await;
     if !has_come.get() {
         let kept = if is_kept { ", and the message is kept" } else { "" };
-        output.status(&format!("Waiting for {model} to begin; Ctrl-C ends it{kept}."));
+        output.status(&format!("Still waiting for {model}; Ctrl-C ends it{kept}."));
     }
     pending().await
 }
@@ -135,10 +135,13 @@ pub(super) fn prepare(
             facts = facts::facts(model, asked.context, thread, tools) => Ok(facts),
         }
     })?;
+    let written = encode(asked, thread, tools, Some(model), facts)?;
     if let Some(limit) = facts.context_tokens {
-        warn_of_length(asked.context, budget::tokens(&asked.rows(thread)), limit);
+        let mut rows = asked.rows(thread);
+        written.notes.iter().for_each(|note| budget::mark(note, thread, &mut rows));
+        warn_of_length(asked.context, budget::tokens(&rows), limit);
     }
-    Ok((facts, encode(asked, thread, tools, Some(model), facts)?))
+    Ok((facts, written))
 }
 
 /// Makes what runs asynchronous work: one thread, for what waits on a network.
@@ -370,9 +373,14 @@ impl<'a> Keeper<'a> {
     /// Tells of what the model is not shown of the newest turn, once.
     fn note(&mut self, notes: &[Note]) {
         let newest = super::newest_request(&self.asked.stream).map_or(0, |(turn, _)| turn);
-        let notes = notes.iter().filter(|note| note.turn == newest).map(Note::to_string);
-        let new: Vec<_> = notes.filter(|note| self.noted.insert(note.clone())).collect();
         let output = self.asked.context.output;
+        let notes = notes.iter().filter(|note| note.turn == newest);
+        let (content, other): (Vec<_>, Vec<_>) = notes
+            .map(|note| (note.to_string(), note.bytes.is_some()))
+            .partition(|(_, is_content)| *is_content);
+        let mut is_new = |(note, _): (String, bool)| self.noted.insert(note.clone()).then_some(note);
+        other.into_iter().filter_map(&mut is_new).for_each(|note| output.warn(&note));
+        let new: Vec<_> = content.into_iter().filter_map(is_new).collect();
         new.iter().take(SHOWN_NOTES).for_each(|note| output.warn(note));
         if new.len() > SHOWN_NOTES {
             let others = size::thousands((new.len() - SHOWN_NOTES) as u64);

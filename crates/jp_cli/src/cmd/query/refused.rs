@@ -228,9 +228,9 @@ fn other(error: &Error) -> Failure {
         Error::Refused { .. } => {
             failure.with_hint("start the server, or set the provider's base_url to where it listens.")
         }
-        Error::Unreachable { .. } => {
-            failure.with_hint("check the network, and the host in the provider's base_url.")
-        }
+        Error::Unreachable { .. } => failure.with_hint(
+            "check the network, the host in the provider's base_url, and whether the server still runs.",
+        ),
         Error::Status { status: 403, .. } => {
             failure.with_hint("check the key that the provider's api_key_env or api_key_command gives.")
         }

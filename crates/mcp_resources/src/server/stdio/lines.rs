@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Display;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +64,8 @@ pub(super) struct Lines<R, W> {
     output: Arc<Output<W>>,
     /// Until when nothing is read.
     paused_until: Option<Instant>,
+    /// How little was open since the client's end, and until when less has to be.
+    settling: Option<(usize, Instant)>,
     /// Whether what was made meanwhile could be taken since the last message.
     has_yielded: bool,
     backlog: Backlog,
@@ -82,6 +85,7 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
             messages: VecDeque::new(),
             output: Arc::new(Output::new(output)),
             paused_until: None,
+            settling: None,
             has_yielded: false,
             backlog: session.backlog(),
             ended: session.client_ended(),
@@ -137,8 +141,10 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
             return;
         }
         if has_too_many_values(line) {
-            let id = fields(line).get("id").and_then(|id| serde_json::from_str(id.get()).ok());
-            return self.refuse(id, ErrorData::invalid_request(TOO_MANY_VALUES, None));
+            return match batch::is_batch(line) {
+                true => self.refuse(None, ErrorData::invalid_request(TOO_MANY_VALUES, None)),
+                false => self.misread(line, &TOO_MANY_VALUES),
+            };
         }
         if !batch::is_batch(line) {
             return self.take(line);
@@ -194,20 +200,27 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
         self.messages.push_back(message);
     }
 
-    /// Answers what can't be read, unless it asks for no answer.
-    fn misread(&mut self, message: &[u8], error: &serde_json::Error) {
+    /// Answers what can't be read, unless it asks for no answer. What is an answer itself is an error to who waits for it.
+    fn misread(&mut self, message: &[u8], error: &dyn Display) {
         if serde_json::from_slice::<&RawValue>(message).is_err() {
             let why = format!("a line is not JSON: {error}");
             return self.refuse(None, ErrorData::new(ErrorCode::PARSE_ERROR, why, None));
         }
-        let fields = fields(message);
+        // It looks into no value, so that one that is nested too deep, or is no Unicode, hides no id.
+        let fields: HashMap<String, &RawValue> = serde_json::from_slice(message).unwrap_or_default();
         let id = fields.get("id").and_then(|id| serde_json::from_str(id.get()).ok());
         let method =
             fields.get("method").and_then(|method| serde_json::from_str::<String>(method.get()).ok());
         let is_versioned = fields.get("jsonrpc").is_some_and(|version| version.get() == "\"2.0\"");
         let is_response = fields.contains_key("result") || fields.contains_key("error");
         match method.filter(|_| is_versioned) {
-            _ if is_response => (),
+            _ if is_response => {
+                if let Some(id) = id.filter(|_| self.is_started) {
+                    let why = format!("the client's answer can't be read: {error}");
+                    self.messages
+                        .push_back(JsonRpcMessage::error(ErrorData::internal_error(why, None), Some(id)));
+                }
+            }
             Some(_) if !fields.contains_key("id") => (),
             Some(method) if id.is_some() => {
                 let why = format!("the parameters of {} can't be read: {error}", shown(&method));
@@ -240,20 +253,26 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
         }
     }
 
+    /// Waits until nothing is open any more, or nothing has come to its end for a while, over however many calls.
+    async fn settle(&mut self) {
+        loop {
+            let (least, until) =
+                *self.settling.get_or_insert_with(|| (usize::MAX, Instant::now() + PATIENCE));
+            match timeout_at(until, self.backlog.fewer_open(least)).await {
+                Ok(0) | Err(_) => return,
+                Ok(fewer) => self.settling = Some((fewer, Instant::now() + PATIENCE)),
+            }
+        }
+    }
+
     /// Waits until the client has room for more, for a while, over however many calls.
     async fn wait_for_room(&mut self) {
         let until = *self.paused_until.get_or_insert_with(|| Instant::now() + PAUSE);
         match timeout_at(until, self.backlog.room_for_request()).await {
             Ok(()) => self.paused_until = None,
-            Err(_) => self.backlog.room_at_all().await,
+            Err(_) => self.backlog.room_for_answers().await,
         }
     }
-}
-
-/// The fields of a message. It looks into none of them, so that one that is nested too deep, or is no Unicode, hides no
-/// other.
-fn fields(message: &[u8]) -> HashMap<String, &RawValue> {
-    serde_json::from_slice(message).unwrap_or_default()
 }
 
 /// Whether a client starts with this request: what does not say its revision, and a `server/discover`, is answered, and
@@ -303,7 +322,7 @@ impl<R: AsyncRead + Unpin + Send + 'static, W: AsyncWrite + Unpin + Send + 'stat
             if *self.ended.borrow() {
                 // rmcp takes nothing more to write but answers once it is told that there are no more messages.
                 tokio::select! {
-                    () = self.backlog.settled(PATIENCE) => (),
+                    () = self.settle() => (),
                     () = output.failed() => (),
                 }
                 return None;
@@ -418,20 +437,48 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn end_is_told_once_all_is_done_or_nothing_is_any_more() {
-        for is_done in [true, false] {
+    async fn end_is_told_once_all_is_done_or_nothing_is_any_more_whatever_else_happens() {
+        for done in 0..=3 {
             let (mut lines, mut client, _read) = lines();
             started(&mut lines, &mut client).await;
-            client.write_all(ping(1).as_bytes()).await.unwrap();
-            let message = lines.receive().await.unwrap();
+            client.write_all((1..=3).map(ping).collect::<String>().as_bytes()).await.unwrap();
+            let mut at_work = Vec::new();
+            for _ in 0..3 {
+                at_work.push(lines.receive().await.unwrap());
+            }
             drop(client);
-            assert!(timeout(PATIENCE / 2, lines.receive()).await.is_err());
-            assert!(*lines.ended.borrow());
             let start = Instant::now();
-            let _message = (!is_done).then_some(message);
-            assert!(lines.receive().await.is_none());
-            assert_eq!(start.elapsed(), if is_done { Duration::ZERO } else { PATIENCE });
+            // Each is done in time, and rmcp waits anew whenever anything happens.
+            for _ in 0..done {
+                for _ in 0..3 {
+                    assert!(timeout(PATIENCE / 4, lines.receive()).await.is_err());
+                    drop(lines.backlog.send(None, 1));
+                }
+                at_work.pop();
+            }
+            while timeout(PATIENCE / 4, lines.receive()).await.is_err() {}
+            let last = if done == 3 { Duration::ZERO } else { PATIENCE };
+            let waited = start.elapsed() - PATIENCE / 4 * 3 * done;
+            assert!(waited.abs_diff(last) < Duration::from_millis(10), "{done}: {waited:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answer_that_cannot_be_read_is_an_error_to_who_waits_for_it() {
+        let (mut lines, mut client, _read) = lines();
+        started(&mut lines, &mut client).await;
+        let numbers = vec!["0"; 200_000].join(",");
+        for result in [format!("{{\"x\":[{numbers}]}}"), "\"\\ud800\"".to_owned()] {
+            client
+                .write_all(format!("{{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{result}}}\n").as_bytes())
+                .await
+                .unwrap();
+            let message = lines.receive().await.unwrap();
+            assert!(
+                matches!(message, JsonRpcMessage::Error(error) if error.id == Some(RequestId::Number(5)))
+            );
+        }
+        assert_eq!(lines.backlog.fewer_open(usize::MAX).await, 0, "nothing is refused");
     }
 
     #[tokio::test(start_paused = true)]

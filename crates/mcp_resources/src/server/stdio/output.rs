@@ -56,6 +56,10 @@ impl<W: AsyncWrite + Unpin> Output<W> {
         let lines = self.take();
         // Nothing follows half a line: where this fails or is dropped, the writer is gone.
         let mut writer = output.take().ok_or(io::ErrorKind::NotConnected)?;
+        if lines.is_empty() {
+            *output = Some(writer);
+            return Ok(());
+        }
         let written = async {
             writer.write_all(&lines).await?;
             writer.flush().await
