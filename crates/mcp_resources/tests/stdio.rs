@@ -649,7 +649,7 @@ async fn client_that_reads_no_answers_costs_no_memory_for_all_of_them() {
         client.skip().await;
     }
     client.result("resources/list", json!({})).await;
-    // 32 wait and 32 are being made, each of which is a text and then a line; all of them would take twice as much.
+    // 32 wait and 32 are being made, each of which is a text and then a line; the lines of all would take more.
     let memory = peak_memory(&child);
     assert!(memory < 1_700_000, "{memory} kB");
 }
