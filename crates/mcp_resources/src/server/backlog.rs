@@ -117,7 +117,15 @@ impl Backlog {
     /// Why it can't be taken.
     #[cfg(feature = "stdio")]
     pub(super) fn begin(&self, id: &RequestId, kind: Kind) -> Result<(), String> {
-        let Messages { count, bytes } = self.0.load.borrow().streams;
+        let load = *self.0.load.borrow();
+        // Others than requests are read all the same: they may be what requests wait for.
+        if kind == Kind::Other && load.bytes() >= 2 * MAX_BYTES {
+            let (count, bytes) = (load.running.count + load.unread(), load.bytes());
+            return Err(format!(
+                "{count} messages of {bytes} bytes are at work or unread; read answers first"
+            ));
+        }
+        let Messages { count, bytes } = load.streams;
         if kind == Kind::Stream && (count >= MAX_STREAMS || bytes >= MAX_STREAM_BYTES) {
             return Err(format!("{count} streams are open, of {bytes} bytes; cancel one first"));
         }
@@ -155,11 +163,7 @@ impl Backlog {
     /// Waits until another message may be taken.
     #[cfg(feature = "stdio")]
     pub(super) async fn room_for_request(&self) {
-        self.wait(|load| {
-            load.running.count + load.unread() < MAX_REQUESTS
-                && load.running.bytes + load.sending.bytes < MAX_BYTES
-        })
-        .await;
+        self.wait(|load| load.running.count + load.unread() < MAX_REQUESTS && load.bytes() < MAX_BYTES).await;
     }
 
     /// Waits until the client has read so much that it is sure to read.
@@ -259,6 +263,11 @@ impl Load {
         self.made + self.sending.count
     }
 
+    #[cfg(feature = "stdio")]
+    fn bytes(&self) -> usize {
+        self.running.bytes + self.sending.bytes
+    }
+
     /// What is not at its end.
     #[cfg(feature = "stdio")]
     fn open(&self) -> usize {
@@ -340,6 +349,20 @@ mod tests {
         backlog.begin(&id, Kind::Other).unwrap();
         drop(writing);
         backlog.begin(&id, Kind::Other).unwrap_err();
+    }
+
+    #[test]
+    fn request_is_refused_where_twice_as_many_bytes_are_at_work_and_a_stream_is_not() {
+        let backlog = Backlog::default();
+        let at_work = backlog.count(Kind::Other, 2 * MAX_BYTES - 1);
+        backlog.begin(&RequestId::Number(1), Kind::Other).unwrap();
+        let unread = backlog.send(None, 1);
+        let why = backlog.begin(&RequestId::Number(2), Kind::Other).unwrap_err();
+        assert_eq!(why, "2 messages of 134217728 bytes are at work or unread; read answers first");
+        backlog.begin(&RequestId::Number(2), Kind::Stream).unwrap();
+        drop(unread);
+        backlog.begin(&RequestId::Number(3), Kind::Other).unwrap();
+        drop(at_work);
     }
 
     #[test]

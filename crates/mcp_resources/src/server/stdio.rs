@@ -19,7 +19,8 @@ impl<H: ServerHandler> Server<H> {
     ///
     /// Nothing else may be written to standard output; standard error is free. For a client that does not read, no more
     /// answers are begun once 32 wait for it; with 1,024 requests open, or 64 MiB of requests and answers, it is read from
-    /// a line a second, and with twice as much that it does not read no more.
+    /// a line a second. With twice as many bytes its requests are refused, and with twice as much that it does not read it
+    /// is read from no more.
     ///
     /// Once the client closes standard input, what is open is still answered, for as long as anything of it comes to its
     /// end in two seconds.
