@@ -379,6 +379,18 @@ fn attachments_and_snapshots_are_listed_and_read_in_each_era() {
 }
 
 #[test]
+fn client_that_asks_for_tools_and_prompts_gets_empty_lists() {
+    let sandbox = workspace();
+    for era in ERAS {
+        let endpoint = Endpoint::new(sandbox.command(&["mcp", "serve", "--http", "127.0.0.1:0"]));
+        for mut client in [Client::new(&sandbox, era), Client::over_http(&endpoint, era)] {
+            assert_eq!(client.result("tools/list", json!({}))["tools"], json!([]), "{era:?}");
+            assert_eq!(client.result("prompts/list", json!({}))["prompts"], json!([]), "{era:?}");
+        }
+    }
+}
+
+#[test]
 fn files_are_read_and_completed_below_the_root() {
     let sandbox = workspace();
     sandbox.write("a b/ü?.txt", "named strangely\n");

@@ -20,11 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::ServerHandler;
-use rmcp::model::{
-    ErrorCode, ErrorData, Implementation, ListPromptsResult, ListToolsResult, PaginatedRequestParams,
-    ResourcesCapability, ServerConfig,
-};
-use rmcp::service::{RequestContext, RoleServer};
+use rmcp::model::{Implementation, ResourcesCapability, ServerConfig};
 
 use crate::{ReadError, Registry};
 #[cfg(feature = "http")]
@@ -50,6 +46,7 @@ const PAGE_SIZE: usize = 1000;
 /// | `initialize`, `server/discover`, `ping` | as the revision of the client says |
 /// | batches | from clients of 2025-03-26, over standard input and HTTP; each message is answered by itself |
 /// | `tools/…`, `prompts/…` and the rest | by [`Server::with_handler`] |
+/// | `tools/list`, `prompts/list` | without such a handler: empty, as some clients ask for them in any case |
 ///
 /// The capability `resources` is there even while the registry is empty.
 ///
@@ -220,23 +217,7 @@ impl<H: ServerHandler> Server<H> {
     }
 }
 
-impl ServerHandler for NoHandler {
-    async fn list_tools(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "tools/list", None))
-    }
-
-    async fn list_prompts(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "prompts/list", None))
-    }
-}
+impl ServerHandler for NoHandler {}
 
 impl std::fmt::Debug for OnError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

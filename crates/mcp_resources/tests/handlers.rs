@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use mcp_resources::rmcp::ServerHandler;
 use mcp_resources::rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ServerCapabilities,
-    ServerConfig,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, ListToolsRequestMethod,
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
 };
 use mcp_resources::rmcp::service::{RequestContext, RoleServer};
 use mcp_resources::{Limits, Metrics, Parameters, ReadError, Registry, Resource, ResourceTemplate, Server};
@@ -160,6 +160,52 @@ async fn tools_of_a_handler_pass_through_beside_the_resources() {
             assert_eq!(discovered["capabilities"], capabilities);
             assert_eq!(discovered["instructions"], "Greet.");
         }
+    }
+}
+
+/// Declares what it is made with and answers nothing but lists.
+struct Declaring {
+    capabilities: ServerCapabilities,
+    tools: Vec<Tool>,
+}
+
+impl ServerHandler for Declaring {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(self.capabilities.clone())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        match self.tools.is_empty() {
+            true => Err(ErrorData::method_not_found::<ListToolsRequestMethod>()),
+            false => Ok(ListToolsResult::with_all_items(self.tools.clone())),
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_of_a_handler_are_its_own_where_it_declares_them() {
+    let greet = Tool::new("greet", "Greets", serde_json::Map::new());
+    let both = ServerCapabilities::builder().enable_tools().enable_prompts().build();
+    let neither = ServerCapabilities::default();
+    for era in ERAS {
+        let client = async |capabilities: &ServerCapabilities, tools: &[Tool]| {
+            let handler = Declaring { capabilities: capabilities.clone(), tools: tools.to_vec() };
+            Client::of(Server::new("test", "1", Registry::new()).with_handler(handler), era).await
+        };
+        for capabilities in [&both, &neither] {
+            let mut with_tools = client(capabilities, std::slice::from_ref(&greet)).await;
+            let listed = with_tools.result("tools/list", json!({})).await;
+            assert_eq!(listed["tools"][0]["name"], "greet", "{era:?}");
+            assert_eq!(with_tools.result("prompts/list", json!({})).await["prompts"], json!([]), "{era:?}");
+        }
+        let listed = client(&neither, &[]).await.result("tools/list", json!({})).await;
+        assert_eq!(listed["tools"], json!([]), "{era:?}");
+        let refused = client(&both, &[]).await.error("tools/list", json!({})).await;
+        assert_eq!(refused.0, -32601, "{era:?}: a handler that declares tools and refuses to list them");
     }
 }
 

@@ -123,6 +123,12 @@ async fn client_with_a_session_lists_reads_and_ends_it() {
         assert_eq!(post(address, &headers, &notice).await.status, 202);
         let listed = post(address, &headers, &call("resources/list", json!({}))).await;
         assert_eq!(listed.message()["result"], json!({ "resources": [{ "uri": "x:a", "name": "a" }] }));
+        for (method, empty) in
+            [("tools/list", json!({ "tools": [] })), ("prompts/list", json!({ "prompts": [] }))]
+        {
+            let listed = post(address, &headers, &call(method, json!({}))).await;
+            assert_eq!(listed.message()["result"], empty, "{method}");
+        }
         let read = post(address, &headers, &call("resources/read", json!({ "uri": "x:a" }))).await;
         assert_eq!(read.message()["result"]["contents"][0]["text"], "text");
         let none = post(address, &headers, &call("resources/read", json!({ "uri": "x:b" }))).await;
@@ -287,7 +293,6 @@ async fn request_of_2026_07_28_is_refused_with_the_status_and_the_code_of_the_re
         (vec![version, list], "resources/list", json!({}), 400, -32602),
         (vec![("MCP-Protocol-Version", "2030-01-01"), list], "resources/list", other, 400, -32022),
         (vec![version, ("Mcp-Method", "ping")], "ping", with_meta(json!({})), 404, -32601),
-        (vec![version, ("Mcp-Method", "tools/list")], "tools/list", with_meta(json!({})), 404, -32601),
         (vec![version, ("Mcp-Method", "no/such")], "no/such", with_meta(json!({})), 404, -32601),
     ];
     for (headers, method, params, status, code) in table {
@@ -313,6 +318,8 @@ async fn lists_and_reads_of_2026_07_28_always_say_how_long_they_may_be_kept() {
         ("resources/list", json!({})),
         ("resources/templates/list", json!({})),
         ("resources/read", json!({ "uri": "x:a" })),
+        ("tools/list", json!({})),
+        ("prompts/list", json!({})),
     ];
     for (method, params) in requests {
         let result = &modern(address, method, params).await.message()["result"];

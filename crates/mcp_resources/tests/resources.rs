@@ -480,8 +480,20 @@ async fn ping_is_answered_where_it_exists() {
 async fn unknown_methods_tools_and_prompts_are_not_found() {
     for era in ERAS {
         let mut client = Client::of(server(&Registry::new()), era).await;
-        for method in ["tools/list", "prompts/list", "resources/delete"] {
-            assert_eq!(client.error(method, json!({})).await.0, -32601, "{era:?} {method}");
+        for method in ["tools/call", "prompts/get", "resources/delete"] {
+            let params = json!({ "name": "any" });
+            assert_eq!(client.error(method, params).await.0, -32601, "{era:?} {method}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_of_tools_and_prompts_are_empty_without_the_capability() {
+    for era in ERAS {
+        let mut client = Client::of(server(&Registry::new()), era).await;
+        for (method, list) in [("tools/list", "tools"), ("prompts/list", "prompts")] {
+            let result = client.result(method, json!({})).await;
+            assert_eq!(result[list], json!([]), "{era:?} {method}");
         }
     }
 }

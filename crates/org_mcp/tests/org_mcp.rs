@@ -155,6 +155,16 @@ async fn files_outlines_and_headlines_are_listed_and_read_in_each_era() {
 }
 
 #[tokio::test]
+async fn client_that_asks_for_tools_and_prompts_gets_empty_lists() {
+    let directory = files();
+    for era in ERAS {
+        let (_child, mut client) = start(directory.path(), &["org/tasks.org"], era).await;
+        assert_eq!(client.result("tools/list", json!({})).await["tools"], json!([]), "{era:?}");
+        assert_eq!(client.result("prompts/list", json!({})).await["prompts"], json!([]), "{era:?}");
+    }
+}
+
+#[tokio::test]
 async fn path_of_the_outline_reaches_its_headline_however_the_client_encodes_it() {
     let directory = files();
     let titles = ["a/b", "c%2Fd", "100% c", "d #1?", "é ü", "x:y+z", "\"q\""];

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, CancelledNotificationParam,
     CompleteRequestParams, CompleteResult, CompletionInfo, CustomNotification, CustomRequest, CustomResult,
-    ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
+    ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, GetSkillRequestParams, GetSkillResult,
     GetTaskParams, GetTaskResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
     ListSkillsResult, ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion,
     ReadResourceDirectoryRequestParams, ReadResourceDirectoryResult, ReadResourceRequestParams,
@@ -195,6 +195,18 @@ fn misread(request: &CustomRequest, is_modern: bool) -> Option<ErrorData> {
     };
     let why = |error| format!("the parameters of {} can't be read: {error}", request.method);
     error.map(|error| ErrorData::invalid_params(why(error), None))
+}
+
+/// Puts an empty result in the place of a handler's answer that there is no such method, unless the handler declares
+/// the method's capability.
+fn unless_undeclared<T: Default>(
+    answer: Result<T, ErrorData>,
+    is_declared: impl FnOnce() -> bool,
+) -> Result<T, ErrorData> {
+    match answer {
+        Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND && !is_declared() => Ok(T::default()),
+        answer => answer,
+    }
 }
 
 /// Makes an error of a panic.
@@ -450,8 +462,11 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        self.answered("prompts/list", asked(&mut context), || self.handler().list_prompts(request, context))
-            .await
+        self.answered("prompts/list", asked(&mut context), || async {
+            let listed = self.handler().list_prompts(request, context).await;
+            unless_undeclared(listed, || self.handler().get_info().capabilities.prompts.is_some())
+        })
+        .await
     }
 
     async fn call_tool(
@@ -467,7 +482,12 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
         request: Option<PaginatedRequestParams>,
         mut context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.answered("tools/list", asked(&mut context), || self.handler().list_tools(request, context)).await
+        // Clients such as OpenAI Codex ask for tools whatever the capabilities say, and end on an error.
+        self.answered("tools/list", asked(&mut context), || async {
+            let listed = self.handler().list_tools(request, context).await;
+            unless_undeclared(listed, || self.handler().get_info().capabilities.tools.is_some())
+        })
+        .await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
