@@ -16,11 +16,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use mcp_resources::rmcp::ServerHandler;
 use mcp_resources::rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientResult, ContentBlock,
-    ElicitRequest, ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequest,
-    InputRequiredResult, InputResponses, ListPromptsResult, ListToolsResult, LoggingLevel,
-    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, Prompt,
-    ProtocolVersion, ServerConfig, ServerRequest, SetLevelRequestParams, SubscriptionFilter, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientResult,
+    CompleteRequestParams, CompleteResult, CompletionInfo, ContentBlock, ElicitRequest, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequest, InputRequiredResult,
+    InputResponses, ListPromptsResult, ListToolsResult, LoggingLevel, LoggingMessageNotificationParam,
+    PaginatedRequestParams, ProgressNotificationParam, Prompt, ProtocolVersion, ServerConfig, ServerRequest,
+    SetLevelRequestParams, SubscriptionFilter, Tool,
 };
 use mcp_resources::rmcp::service::{RequestContext, RoleServer, ServiceError, SubscriptionContext};
 use mcp_resources::{Http, Parameters, Registry, Resource, ResourceTemplate, Server};
@@ -112,7 +113,8 @@ impl ServerHandler for Conformance {
     fn get_info(&self) -> ServerConfig {
         let mut config = ServerConfig::default();
         let list_changed = json!({ "listChanged": true });
-        let capabilities = json!({ "tools": list_changed, "prompts": list_changed, "logging": {} });
+        let capabilities =
+            json!({ "tools": list_changed, "prompts": list_changed, "logging": {}, "completions": {} });
         config.capabilities = serde_json::from_value(capabilities).expect("these are capabilities");
         config
     }
@@ -228,6 +230,16 @@ impl ServerHandler for Conformance {
         let messages = contents.into_iter().map(|content| json!({ "role": "user", "content": content }));
         let messages = serde_json::from_value(messages.collect()).map_err(internal)?;
         Ok(GetPromptResult::new(messages).into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let values = ["test", "testing"].map(str::to_owned);
+        let values = values.into_iter().filter(|value| value.starts_with(&request.argument.value)).collect();
+        CompletionInfo::new(values).map(CompleteResult::new).map_err(internal)
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

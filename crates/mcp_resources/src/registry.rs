@@ -158,6 +158,10 @@ struct State {
     servers: HashMap<String, Vec<Keys>>,
     /// The templates as they are searched; made when it is first needed.
     index: OnceLock<Arc<Index>>,
+    /// Whether a template completes a variable; computed on first use. Over HTTP without sessions that is with
+    /// each request.
+    #[cfg(feature = "server")]
+    completes_variables: OnceLock<bool>,
 }
 
 /// A template that was checked.
@@ -455,7 +459,7 @@ impl State {
         let text = template.description.uri_template.clone();
         if !self.templates.contains(&text) {
             registered.add_overlaps(self.templates.entries().filter_map(|other| overlap(&template, other)));
-            self.index = OnceLock::new();
+            self.forget_derived();
         }
         registered.known.extend(self.templates.add(text.clone(), template).known().then_some(text));
     }
@@ -467,7 +471,7 @@ impl State {
     fn remove_template(&mut self, uri_template: &str) -> Removal {
         let removal = self.templates.remove(uri_template);
         if removal == Removal::Gone {
-            self.index = OnceLock::new();
+            self.forget_derived();
         }
         removal
     }
@@ -482,6 +486,21 @@ impl State {
             keys.resources.iter().map(|key| self.resources.remove(key)).collect();
         removals.extend(keys.templates.iter().map(|key| self.remove_template(key)));
         Some(removals)
+    }
+
+    /// Drops what was made of the templates, which have changed.
+    fn forget_derived(&mut self) {
+        self.index = OnceLock::new();
+        #[cfg(feature = "server")]
+        {
+            self.completes_variables = OnceLock::new();
+        }
+    }
+
+    #[cfg(feature = "server")]
+    fn completes_variables(&self) -> bool {
+        let completes = |template: &Arc<Template>| !template.description.completers.is_empty();
+        *self.completes_variables.get_or_init(|| self.templates.entries().any(completes))
     }
 
     /// The templates as they are searched.

@@ -48,7 +48,10 @@ const PAGE_SIZE: usize = 1000;
 /// | `tools/…`, `prompts/…` and the rest | by [`Server::with_handler`] |
 /// | `tools/list`, `prompts/list` | without such a handler: empty, as some clients ask for them in any case |
 ///
-/// The capability `resources` is there even while the registry is empty.
+/// The capability `resources` is there even while the registry is empty. The capability `completions` is there while a
+/// registered template [completes](crate::ResourceTemplate::complete) a variable, or if the handler declares it. Clients
+/// until 2025-11-25 receive capabilities once, when they connect: register such a template before you serve, or
+/// declare `completions` in the handler's `get_info`.
 ///
 /// ```no_run
 /// use mcp_resources::{Registry, Resource, Server};
@@ -210,7 +213,9 @@ impl<H: ServerHandler> Server<H> {
         resources.subscribe = Some(true);
         resources.list_changed = Some(true);
         config.capabilities.resources = Some(resources);
-        config.capabilities.completions.get_or_insert_default();
+        if self.registry.completes_variables() {
+            config.capabilities.completions.get_or_insert_default();
+        }
         config.server_info = self.implementation.clone();
         config.instructions = self.instructions.clone().or(config.instructions);
         config

@@ -156,7 +156,8 @@ async fn tools_of_a_handler_pass_through_beside_the_resources() {
         assert_eq!(client.error("tools/call", panicking).await.0, -32603, "{era:?}");
         if era == Era::Modern {
             let discovered = client.result("server/discover", json!({})).await;
-            let capabilities = json!({ "completions": {}, "resources": { "listChanged": true, "subscribe": true }, "tools": {} });
+            let capabilities =
+                json!({ "resources": { "listChanged": true, "subscribe": true }, "tools": {} });
             assert_eq!(discovered["capabilities"], capabilities);
             assert_eq!(discovered["instructions"], "Greet.");
         }
@@ -206,6 +207,29 @@ async fn lists_of_a_handler_are_its_own_where_it_declares_them() {
         assert_eq!(listed["tools"], json!([]), "{era:?}");
         let refused = client(&both, &[]).await.error("tools/list", json!({})).await;
         assert_eq!(refused.0, -32601, "{era:?}: a handler that declares tools and refuses to list them");
+    }
+}
+
+#[tokio::test]
+async fn arguments_of_prompts_are_completed_by_the_handler_or_by_nothing() {
+    let of_prompt =
+        || json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": { "name": "a", "value": "" } });
+    let registry = Registry::new();
+    let template = ResourceTemplate::new("x:{a}", "a", |_: Parameters| Ok::<_, ReadError>("a"));
+    registry.register_template(template.complete("a", |_| vec!["1".to_owned()])).unwrap();
+    for era in ERAS {
+        let server = Server::new("test", "1", registry.clone()).with_handler(Greeter);
+        let mut client = Client::of(server, era).await;
+        let completed = client.result("completion/complete", of_prompt()).await;
+        assert_eq!(
+            completed["completion"]["values"],
+            json!([]),
+            "{era:?}: the templates declare completions"
+        );
+        let server = Server::new("test", "1", Registry::new()).with_handler(Greeter);
+        let mut client = Client::of(server, era).await;
+        let refused = client.error("completion/complete", of_prompt()).await;
+        assert_eq!(refused.0, -32601, "{era:?}: nothing declares completions");
     }
 }
 

@@ -432,7 +432,7 @@ async fn servers_with_registries_of_their_own_see_nothing_of_each_other() {
 
 #[tokio::test]
 async fn capabilities_say_resources_whatever_is_registered() {
-    let expected = json!({ "completions": {}, "resources": { "listChanged": true, "subscribe": true } });
+    let expected = json!({ "resources": { "listChanged": true, "subscribe": true } });
     let (near, far) = tokio::io::duplex(1 << 16);
     let session = Arc::new(server(&Registry::new()).title("T").instructions("Read.")).session();
     let serving = tokio::spawn(mcp_resources::rmcp::ServiceExt::serve(session, far));
@@ -495,6 +495,41 @@ async fn lists_of_tools_and_prompts_are_empty_without_the_capability() {
             let result = client.result(method, json!({})).await;
             assert_eq!(result[list], json!([]), "{era:?} {method}");
         }
+    }
+}
+
+/// Returns the capabilities that a new client gets.
+async fn capabilities(registry: &Registry, era: Era) -> Value {
+    let (near, far) = tokio::io::duplex(1 << 16);
+    let session = Arc::new(server(registry)).session();
+    tokio::spawn(async move {
+        mcp_resources::rmcp::ServiceExt::serve(session, far).await.unwrap().waiting().await
+    });
+    let (input, output) = tokio::io::split(near);
+    let mut client = Client::connect(input, output, Era::Modern).await;
+    client.era = era;
+    let mut result = match era {
+        Era::Legacy(version) => client.result("initialize", support::initialize(version)).await,
+        Era::Modern => client.result("server/discover", json!({})).await,
+    };
+    result["capabilities"].take()
+}
+
+#[tokio::test]
+async fn completions_are_declared_while_a_template_completes_a_variable() {
+    for era in ERAS {
+        let registry = Registry::new();
+        registry.register_template(template("x:{plain}")).unwrap();
+        assert_eq!(capabilities(&registry, era).await.get("completions"), None, "{era:?}");
+        let mut early = Client::of(server(&registry), era).await;
+        registry.register_template(template("y:{a}").complete("a", |_| vec!["1".to_owned()])).unwrap();
+        assert_eq!(capabilities(&registry, era).await["completions"], json!({}), "{era:?}");
+        // A client that is connected already may ask for it as well.
+        let of_template = json!({ "ref": { "type": "ref/resource", "uri": "y:{a}" }, "argument": { "name": "a", "value": "" } });
+        let result = early.result("completion/complete", of_template).await;
+        assert_eq!(result["completion"]["values"], json!(["1"]), "{era:?}");
+        registry.unregister_template("y:{a}");
+        assert_eq!(capabilities(&registry, era).await.get("completions"), None, "{era:?}");
     }
 }
 

@@ -36,6 +36,11 @@ impl Registry {
         }
     }
 
+    /// Returns whether a template completes a variable.
+    pub(crate) fn completes_variables(&self) -> bool {
+        self.state().completes_variables()
+    }
+
     /// How many of these values, from the first on, have no more bytes than may be given.
     pub(crate) fn fitting(&self, values: &[String]) -> usize {
         let mut bytes: usize = 0;

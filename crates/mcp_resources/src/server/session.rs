@@ -173,6 +173,23 @@ impl<H: ServerHandler> Session<H> {
         Ok(CompleteResult::new(completion))
     }
 
+    /// Completes an argument of a prompt, which is the handler's.
+    ///
+    /// A handler that declares no completions refuses (rmcp since 3.11). Beside templates that do declare them it offers
+    /// nothing instead: a method of a declared capability exists.
+    async fn complete_argument(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let completed = self.handler().complete(request, context).await;
+        let is_declared = || self.handler().get_info().capabilities.completions.is_some();
+        match self.server.registry.completes_variables() {
+            true => unless_undeclared(completed, is_declared),
+            false => completed,
+        }
+    }
+
     fn list_ttl_ms(&self, context: &RequestContext<RoleServer>) -> Option<u64> {
         self.server.list_ttl.filter(|_| is_modern(context)).map(wire::milliseconds)
     }
@@ -337,7 +354,7 @@ impl<H: ServerHandler> ServerHandler for Session<H> {
                 Reference::Resource(reference) => {
                     unless_cancelled(context, self.complete_variable(reference, request)).await
                 }
-                _ => self.handler().complete(request, context).await,
+                _ => self.complete_argument(request, context).await,
             }
         })
         .await
