@@ -66,7 +66,8 @@
 //! ```
 //!
 //! With `server`, types of rmcp are in what this crate offers: a new major version of rmcp is one of this crate, and
-//! `mcp_resources::rmcp` is always the one that fits.
+//! `mcp_resources::rmcp` is always the one that fits. Its macros need a feature: depend on `rmcp = "3"`, whose default
+//! features have `macros` and `server`, or enable the feature `macros` here. The README has an example.
 //!
 //! The example `notes` is a whole server in some two hundred lines; the example `uri_template` shows templates from a
 //! shell.
@@ -102,6 +103,6 @@ pub use server::{MethodMetrics, Metrics, NoHandler, ServeError, Server, Session}
 pub use watch::{FileWatch, WatchError};
 
 /// The examples of the README.
-#[cfg(all(doctest, feature = "stdio"))]
+#[cfg(all(doctest, feature = "stdio", feature = "macros"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -136,7 +136,7 @@ impl Server {
 
 impl<H: ServerHandler> Server<H> {
     /// Sets what answers all that is not about resources, as tools and prompts: a handler of rmcp, made with its
-    /// macros or by hand. Its capabilities are joined with those of the registry; its methods for resources are not
+    /// macros (`rmcp = "3"` as a dependency, or this crate's feature `macros`) or by hand. Its capabilities are joined with those of the registry; its methods for resources are not
     /// called, nor `initialize`, `negotiate_initialize`, `discover` and `ping`, which are the server's: `get_info` and
     /// `supported_protocol_versions` are what it may say there. All clients share it.
     #[must_use]
