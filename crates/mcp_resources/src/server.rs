@@ -87,16 +87,16 @@ pub struct NoHandler;
 #[non_exhaustive]
 pub enum ServeError {
     /// No runtime could be made.
-    #[error("the server could not be started")]
+    #[error("the server could not be started: {0}")]
     Runtime(#[source] io::Error),
     /// The client said what no client may say before it is connected, or could not be answered.
-    #[error("the client could not be connected")]
+    #[error("the client could not be connected: {0}")]
     Connect(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The task that answers ended by itself.
-    #[error("the server stopped")]
+    #[error("the server stopped: {0}")]
     Stopped(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The address can't be listened to.
-    #[error("{address} can't be listened to; name another port, or 0 for any that is free")]
+    #[error("{address} can't be listened to; name another port, or 0 for any that is free: {source}")]
     Bind {
         /// The address.
         address: SocketAddr,

@@ -541,7 +541,9 @@ async fn other_machines_are_served_with_a_token_and_named_hosts_only() {
 async fn address_in_use_is_an_error_that_names_it() {
     let address = start(http(&registry())).await;
     let error = http(&registry()).bind(address).await.unwrap_err();
-    let message = format!("{address} can't be listened to; name another port, or 0 for any that is free");
+    let ServeError::Bind { source, .. } = &error else { panic!("{error:?}") };
+    let message =
+        format!("{address} can't be listened to; name another port, or 0 for any that is free: {source}");
     assert_eq!(error.to_string(), message);
 }
 

@@ -256,6 +256,22 @@ fn invalid_template_syntax_is_refused_with_its_place() {
     }
 }
 
+#[test]
+fn registering_says_in_its_error_what_is_wrong() {
+    let registry = Registry::new();
+    let template = registry.register_template(template("org://{a}{b}")).unwrap_err();
+    assert_eq!(
+        template.to_string(),
+        "\"org://{a}{b}\" is not a template that can be served: nothing says where \"a\" ends and \"b\" begins, \
+         so no URI can be matched; put text between them, at byte 10: \"b}\""
+    );
+    let uri = registry.register_resource(Resource::new("org://a b", "a", || "")).unwrap_err();
+    assert_eq!(
+        uri.to_string(),
+        "\"org://a b\" is not a URI: the character ' ' has to be percent-encoded, at byte 7: \" b\""
+    );
+}
+
 // Feature 4: template resources.
 
 #[tokio::test]

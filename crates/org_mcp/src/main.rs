@@ -83,8 +83,14 @@ fn warn(problem: impl Display) {
     eprintln!("warning: {problem}");
 }
 
-/// Writes an error and its causes.
+/// Writes an error and its causes; a cause that its error already says is left out.
 fn chain(error: &dyn Error) -> String {
-    let all = std::iter::successors(Some(error), |&error| error.source());
-    all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()) {
+        let cause = cause.to_string();
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }

@@ -12,7 +12,7 @@ use crate::{Resource, ResourceTemplate};
 #[non_exhaustive]
 pub enum RegisterError {
     /// A URI that is none.
-    #[error("{uri:?} is not a URI")]
+    #[error("{uri:?} is not a URI: {source}")]
     Uri {
         /// It.
         uri: String,
@@ -38,7 +38,7 @@ pub enum RegisterError {
         uri_template: String,
     },
     /// A template that can't be parsed or matched.
-    #[error("{uri_template:?} is not a template that can be served")]
+    #[error("{uri_template:?} is not a template that can be served: {source}")]
     Template {
         /// It.
         uri_template: String,

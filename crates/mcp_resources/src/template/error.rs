@@ -34,7 +34,7 @@ pub enum Problem {
     #[error("\"}}\" closes nothing")]
     Unopened,
     /// A character that a URI can't hold outside of expressions (§2.1).
-    #[error("the character {0:?} has to be percent-encoded in a template")]
+    #[error("the character {0:?} has to be percent-encoded")]
     LiteralCharacter(char),
     /// A `%` without two hexadecimal digits (§2.1 and §2.3).
     #[error("\"%\" needs two hexadecimal digits after it")]
