@@ -31,7 +31,7 @@
 //!   says which templates overlap; several servers may share a registry.
 //! - [`template`]: RFC 6570, levels 1 to 4, and the way back: which template is a URI of, with which
 //!   [`Parameters`]? In time that grows with the URI's length, whatever is in it, and hardly with the number of templates.
-//! - [`Server`]: the protocol, for clients of the revisions 2025-03-26 to 2026-07-28, over
+//! - [`Server`]: the protocol, for clients of the revisions 2024-11-05 to 2026-07-28, over
 //!   [standard input and output](Server::run_stdio) or [Streamable HTTP](Http). Pages, completion, subscriptions, changes of the
 //!   list, hints for caches. Tools and prompts of [rmcp](Server::with_handler) fit in beside.
 //! - [`Root`] and [`PathParam`]: paths that a client names stay below a directory, symbolic links included; [`read_file`] for those that

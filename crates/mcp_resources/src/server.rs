@@ -31,8 +31,8 @@ pub use session::Session;
 /// How many entries a page of a list has if nothing else is asked for.
 const PAGE_SIZE: usize = 1000;
 
-/// A server: a [`Registry`] for MCP clients of the revisions 2025-03-26, 2025-06-18, 2025-11-25 and 2026-07-28. Those of
-/// 2024-11-05 are answered, too, as rmcp does, and nothing more is promised to them.
+/// A server: a [`Registry`] for MCP clients of the revisions 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and
+/// 2026-07-28. Over HTTP it speaks Streamable HTTP, which clients of 2024-11-05 may lack.
 ///
 /// | method | |
 /// |---|---|

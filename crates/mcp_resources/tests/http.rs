@@ -114,7 +114,7 @@ async fn start(http: Http) -> SocketAddr {
 #[tokio::test]
 async fn client_with_a_session_lists_reads_and_ends_it() {
     let address = start(http(&registry())).await;
-    for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let initialized = post(address, &[], &call("initialize", initialize(version))).await;
         assert_eq!(initialized.message()["result"]["protocolVersion"], version);
         let session = initialized.header("mcp-session-id").unwrap();

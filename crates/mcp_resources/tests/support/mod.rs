@@ -26,8 +26,13 @@ pub enum Era {
     Modern,
 }
 
-pub const ERAS: [Era; 4] =
-    [Era::Legacy("2025-03-26"), Era::Legacy("2025-06-18"), Era::Legacy("2025-11-25"), Era::Modern];
+pub const ERAS: [Era; 5] = [
+    Era::Legacy("2024-11-05"),
+    Era::Legacy("2025-03-26"),
+    Era::Legacy("2025-06-18"),
+    Era::Legacy("2025-11-25"),
+    Era::Modern,
+];
 
 pub struct Client {
     pub era: Era,
