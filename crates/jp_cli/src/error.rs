@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, path::Path, process::ExitCode};
 
-use jp_storage::{BlobError, Damage, ReadError};
+use jp_storage::{BlobError, Damage, NotRegular, ReadError, RefusedLink, read_regular};
 
 /// How the command ended (design 05).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +66,7 @@ impl<E: Error + 'static> From<E> for Failure {
         let is_deed = !(&error as &(dyn Error + 'static)).is::<std::io::Error>();
         let deed = if is_deed { "" } else { "go on: " };
         let mut failure = Self::new(format!("failed to {deed}{}", chain(&error)));
+        failure.hints.extend(refusal_hint(&error));
         failure.hints.extend(hint_for(&error).map(str::to_owned));
         failure
     }
@@ -95,8 +96,33 @@ fn is_out_of_files(error: &std::io::Error) -> bool {
 
 /// Returns whether git could not merge a file, which could be read a moment ago.
 fn has_marks_of_a_merge(path: &Path) -> bool {
-    let text = std::fs::read(path).unwrap_or_default();
+    let text = read_regular(path).unwrap_or_default();
     text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< "))
+}
+
+/// Returns a hint for a file that jp refused to open: a link or a special file.
+fn refusal_hint(error: &(dyn Error + 'static)) -> Option<String> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<std::io::Error>() {
+            return match RefusedLink::behind(error) {
+                Some(RefusedLink { path }) => Some(format!(
+                    "remove the link: `rm {}`. If you created it, put the files in its place.",
+                    quoted(path)
+                )),
+                None => NotRegular::behind(error)
+                    .map(|_| "remove it, or restore the file from git or a backup.".to_owned()),
+            };
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// Quotes a path for a shell if it needs that.
+fn quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    shlex::try_quote(&path).map_or_else(|_| path.clone(), |quoted| quoted.into_owned())
 }
 
 /// Finds advice for what the system or the store said.

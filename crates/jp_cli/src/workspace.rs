@@ -11,7 +11,7 @@ use std::{
 use jiff::Timestamp;
 use jp_config::{Assignment, Layer, Layers, Resolved};
 use jp_conversation::EventKind;
-use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, Workspace, Writer, read_regular};
+use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, Workspace, Writer};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -213,12 +213,15 @@ impl<'a> Context<'a> {
 
     fn add_files(&self, layers: &mut Layers) -> Result<(), Failure> {
         let shown = |path: &PathBuf| PathBuf::from(self.environment.display(path));
-        let workspace = self.workspace.root().join(".jp/config.toml");
-        if let Some(text) = read_optional(&workspace, read_workspaces)? {
+        let workspace = self.workspace.config();
+        let bytes = self.workspace.read_config().map_err(|error| unread(&workspace, error))?;
+        if let Some(bytes) = bytes {
+            let text =
+                String::from_utf8(bytes).map_err(|error| unread(&workspace, io::Error::other(error)))?;
             layers.add_toml(Layer::Workspace { path: shown(&workspace) }, &text)?;
         }
         if let Some(user) = self.environment.user_config()
-            && let Some(text) = read_optional(&user, |path| fs::read_to_string(path))?
+            && let Some(text) = read_optional(&user)?
         {
             layers.add_toml(Layer::User { path: shown(&user) }, &text)?;
         }
@@ -368,18 +371,16 @@ fn switched_on(tool: &str, id: ConversationId) -> String {
     format!("tool {tool} is on in conversation {id}")
 }
 
-/// Reads a file that may have come with a clone: nobody waits for one that is a pipe.
-fn read_workspaces(path: &Path) -> io::Result<String> {
-    String::from_utf8(read_regular(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
-}
-
-fn read_optional(
-    path: &Path,
-    read: impl FnOnce(&Path) -> io::Result<String>,
-) -> Result<Option<String>, Failure> {
-    match read(path) {
+fn read_optional(path: &Path) -> Result<Option<String>, Failure> {
+    match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::new(format!("failed to read {}: {error}", path.display()))),
+        Err(error) => Err(unread(path, error)),
     }
+}
+
+/// Makes the error for a configuration file that can't be read.
+fn unread(path: &Path, error: io::Error) -> Failure {
+    let message = format!("failed to read {}: {error}", path.display());
+    Failure { message, ..Failure::from(error) }
 }

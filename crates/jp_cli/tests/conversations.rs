@@ -273,7 +273,7 @@ fn config_shows_each_value_with_its_layer() {
     let path = sandbox.path(".jp/config.toml");
     fs::remove_file(&path).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
-    sandbox.jp(&["config", "show"]).failed(1, &[".jp/config.toml", "it is no ordinary file"]);
+    sandbox.jp(&["config", "show"]).failed(1, &[".jp/config.toml", "it is a named pipe, not a regular file"]);
     fs::remove_file(&path).unwrap();
     sandbox.write(".jp/config.toml", "conversation.attachment.max_bytes = 'lots'\n");
     sandbox.jp(&["config", "show"]).failed(1, &["max_bytes", "lots", ".jp/config.toml"]);

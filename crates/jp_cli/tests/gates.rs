@@ -120,7 +120,7 @@ fn listing_opens_no_file_of_a_conversation() {
     sandbox.jp(&["c", "ls"]).succeeded();
     let Some(calls) = traced(&sandbox, &["c", "ls"]) else { return };
     let is_open = |call: &&String| {
-        call.starts_with("openat(") && (call.contains("events.json") || call.contains("metadata.json"))
+        call.starts_with("openat") && (call.contains("events.json") || call.contains("metadata.json"))
     };
     let opened: Vec<_> = calls.iter().filter(is_open).collect();
     assert!(opened.is_empty(), "{opened:?}");
@@ -136,7 +136,7 @@ fn question_reads_its_history_once_and_syncs_three_times() {
     }
     sandbox.jp(&["q", "--new", "-a", "src", "x"]).succeeded();
     let Some(calls) = traced(&sandbox, &["q", "short"]) else { return };
-    let opens = |call: &&String, name: &str| call.starts_with("openat(") && call.contains(name);
+    let opens = |call: &&String, name: &str| call.starts_with("openat") && call.contains(name);
     let reads_events = |call: &&String| opens(call, "events.json") && call.contains("O_RDONLY");
     assert_eq!(calls.iter().filter(reads_events).count(), 1);
     let blobs = calls.iter().filter(|call| opens(call, ".blob.gz"));

@@ -13,7 +13,6 @@
 //! modification time.
 
 mod check;
-mod directory;
 mod gzip;
 mod literal;
 mod read;
@@ -21,7 +20,7 @@ mod read_ahead;
 mod write;
 
 use std::{
-    fs::File,
+    fs::{File, Metadata},
     io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -29,18 +28,22 @@ use std::{
 
 use jp_resource::{Checksum, ContentError};
 
-use self::directory::Directory;
 pub use self::{
     check::{BlobFile, BlobFiles, BlobStatus, Leftovers},
     read_ahead::ReadAhead,
     write::{Batch, CommitReport},
 };
-use crate::files::TEMPORARY;
+use crate::{
+    directory::{Access, Directory},
+    files::TEMPORARY,
+    tree::Tree,
+};
 
 /// A store of blobs in a directory; cheap to clone, and clones know of each other's batches.
 #[derive(Debug, Clone)]
 pub struct Blobs {
     directory: Arc<Path>,
+    tree: Tree,
     /// For reading: a name is looked up from here, not from the root of the file system.
     opened: Arc<OnceLock<Directory>>,
     /// The ids of batches whose blobs are complete and on their way to their names.
@@ -130,8 +133,16 @@ pub enum Damage {
 
 impl Blobs {
     /// Names the store in `directory`, which need not exist. Does no I/O.
+    ///
+    /// Links may lead to it; below it none is followed.
     pub fn open(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into().into(), opened: Arc::default(), offered: Arc::default() }
+        let directory = directory.into();
+        Self::below(Tree::new(&directory, Access::Shared), &directory)
+    }
+
+    /// Names the store in a directory of `tree`. Does no I/O.
+    pub(crate) fn below(tree: Tree, directory: &Path) -> Self {
+        Self { directory: directory.into(), tree, opened: Arc::default(), offered: Arc::default() }
     }
 
     /// Returns the store's directory.
@@ -140,23 +151,23 @@ impl Blobs {
         &self.directory
     }
 
-    fn open_blob(&self, checksum: &Checksum) -> io::Result<File> {
+    fn open_blob(&self, checksum: &Checksum) -> io::Result<(File, Metadata)> {
         let directory = match self.opened.get() {
             Some(directory) => directory,
             None => {
-                let directory = Directory::open(&self.directory)?;
+                let directory = self.tree.directory(&self.directory)?;
                 self.opened.get_or_init(|| directory)
             }
         };
-        let open = || directory.open_file(&blob_name(checksum));
-        let is_missing = |opened: &io::Result<File>| matches!(opened, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        let open = || directory.open_file(blob_name(checksum));
+        let is_missing = |opened: &io::Result<(File, Metadata)>| matches!(opened, Err(error) if error.kind() == io::ErrorKind::NotFound);
         let opened = open();
         if !is_missing(&opened) {
             return opened;
         }
         let batches = self.offered().clone();
         let mut offered =
-            batches.into_iter().map(|batch| directory.open_file(&temporary_name(checksum, batch)));
+            batches.into_iter().map(|batch| directory.open_file(temporary_name(checksum, batch)));
         // By now it may have got its name.
         offered.find(|opened| !is_missing(opened)).unwrap_or_else(open)
     }
@@ -177,6 +188,13 @@ impl BlobError {
         let path = path.into();
         move |source| Self::Io { action, path, source }
     }
+}
+
+/// Name of the directory that a blob's file is in.
+fn shard_name(checksum: &Checksum) -> String {
+    let mut name = checksum.to_string();
+    name.truncate(2);
+    name
 }
 
 /// Name of a blob's file, relative to the store.

@@ -8,9 +8,10 @@ use serde_json::Value;
 
 use crate::{
     ConversationId, Metadata, Places,
+    directory::Access,
     events::parse::{self, ParseError, Parsed},
-    files::{self, read_regular},
     legacy,
+    tree::{Tree, split},
 };
 
 /// A conversation as it was read.
@@ -92,14 +93,13 @@ pub(crate) struct ReadEvents {
 
 pub(crate) const EVENTS: &str = "events.json";
 pub(crate) const METADATA: &str = "metadata.json";
-const BASE_CONFIG: &str = "base_config.json";
+pub(crate) const BASE_CONFIG: &str = "base_config.json";
 
-/// Copies what an older version configured, where it did, for a fork.
-pub(crate) fn copy_base_config(from: &Path, to: &Path) -> io::Result<()> {
-    match read_regular(&from.join(BASE_CONFIG)) {
-        Ok(config) => files::replace(&to.join(BASE_CONFIG), &config),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error),
+/// Reads the configuration of an older version, if there is any, for a fork.
+pub(crate) fn read_base_config(tree: &Tree, directory: &Path) -> io::Result<Option<Vec<u8>>> {
+    match tree.read(&directory.join(BASE_CONFIG)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
     }
 }
 
@@ -107,19 +107,27 @@ pub(crate) fn copy_base_config(from: &Path, to: &Path) -> io::Result<()> {
 ///
 /// Returns the events and what was found amiss and read all the same.
 pub fn read_events(path: &Path, places: &Places) -> Result<(Stream, Vec<String>), ReadError> {
-    read_stream(path, places).map(|(stream, _, warnings)| (stream, warnings))
+    let failed = |source| ReadError::Io { path: path.to_owned(), source };
+    let (parent, _) = split(path).map_err(failed)?;
+    let tree = Tree::new(parent, Access::Shared);
+    read_stream(&tree, path, places).map(|(stream, _, warnings)| (stream, warnings))
 }
 
 /// Reads the conversation in `directory`.
-pub(crate) fn read(directory: &Path, id: ConversationId, places: &Places) -> Result<Conversation, ReadError> {
-    let (stream, form, mut warnings) = read_stream(&directory.join(EVENTS), places)?;
-    let metadata = read_metadata(directory, &mut warnings)?;
-    let base_config = read_json(&directory.join(BASE_CONFIG))?;
+pub(crate) fn read(
+    tree: &Tree,
+    directory: &Path,
+    id: ConversationId,
+    places: &Places,
+) -> Result<Conversation, ReadError> {
+    let (stream, form, mut warnings) = read_stream(tree, &directory.join(EVENTS), places)?;
+    let metadata = read_metadata(tree, directory, &mut warnings)?;
+    let base_config = read_json(tree, &directory.join(BASE_CONFIG))?;
     Ok(Conversation { id, directory: directory.to_owned(), metadata, stream, base_config, warnings, form })
 }
 
-fn read_stream(path: &Path, places: &Places) -> Result<(Stream, Form, Vec<String>), ReadError> {
-    let bytes = read_file(path)?;
+fn read_stream(tree: &Tree, path: &Path, places: &Places) -> Result<(Stream, Form, Vec<String>), ReadError> {
+    let bytes = read_file(tree, path)?;
     let parsed = parse_events(path, &bytes)?;
     if has_older(&parsed) {
         let read = convert(path, &bytes, &parsed)?;
@@ -129,9 +137,9 @@ fn read_stream(path: &Path, places: &Places) -> Result<(Stream, Form, Vec<String
 }
 
 /// Reads the events in `directory` as lines of JSON in the current format.
-pub(crate) fn read_lines(directory: &Path) -> Result<ReadEvents, ReadError> {
+pub(crate) fn read_lines(tree: &Tree, directory: &Path) -> Result<ReadEvents, ReadError> {
     let path = directory.join(EVENTS);
-    let bytes = read_file(&path)?;
+    let bytes = read_file(tree, &path)?;
     let parsed = parse_events(&path, &bytes)?;
     if has_older(&parsed) {
         return convert(&path, &bytes, &parsed);
@@ -249,9 +257,9 @@ fn parse_events<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parsed<'a>, ReadErro
     parse::parse(bytes).map_err(|source| ReadError::Events { path: path.to_owned(), source })
 }
 
-fn read_metadata(directory: &Path, warnings: &mut Vec<String>) -> Result<Metadata, ReadError> {
+fn read_metadata(tree: &Tree, directory: &Path, warnings: &mut Vec<String>) -> Result<Metadata, ReadError> {
     let path = directory.join(METADATA);
-    match read_regular(&path) {
+    match tree.read(&path) {
         Ok(bytes) if bytes.iter().any(|byte| *byte != 0) => {
             Metadata::from_json(&bytes).map_err(|source| ReadError::Json { path, source })
         }
@@ -264,8 +272,8 @@ fn read_metadata(directory: &Path, warnings: &mut Vec<String>) -> Result<Metadat
     }
 }
 
-fn read_json(path: &Path) -> Result<Option<Value>, ReadError> {
-    match read_regular(path) {
+fn read_json(tree: &Tree, path: &Path) -> Result<Option<Value>, ReadError> {
+    match tree.read(path) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
             .map_err(|source| ReadError::Json { path: path.to_owned(), source }),
@@ -274,6 +282,6 @@ fn read_json(path: &Path) -> Result<Option<Value>, ReadError> {
     }
 }
 
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>, ReadError> {
-    read_regular(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })
+pub(crate) fn read_file(tree: &Tree, path: &Path) -> Result<Vec<u8>, ReadError> {
+    tree.read(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })
 }

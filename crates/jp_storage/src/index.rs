@@ -11,10 +11,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ConversationId, Located, Metadata,
+    ConversationId, Located, Metadata, Store,
     conversation::{EVENTS, METADATA},
     events::parse,
-    files::{self, read_regular},
+    files,
 };
 
 /// What a list of conversations shows of one.
@@ -53,14 +53,14 @@ impl Index {
         Self { path, entries: entries.unwrap_or_default(), is_changed: false }
     }
 
-    /// Returns what to show of a conversation; opens its files only if they have changed.
-    pub fn summary(&mut self, located: &Located) -> Summary {
+    /// Returns what to show of a conversation of `store`; opens its files only if they have changed.
+    pub fn summary(&mut self, store: &Store, located: &Located) -> Summary {
         let key = key(&located.directory, located.id);
         let state = state(&located.directory);
         match self.entries.get(&key) {
             Some(entry) if entry.state == state => entry.summary.clone(),
             _ => {
-                let summary = summarise(&located.directory);
+                let summary = summarise(store, located);
                 self.entries.insert(key, Entry { state, summary: summary.clone() });
                 self.is_changed = true;
                 summary
@@ -90,7 +90,7 @@ fn key(directory: &Path, id: ConversationId) -> String {
 }
 
 fn state(directory: &Path) -> State {
-    let [events, metadata] = [EVENTS, METADATA].map(|name| fs::metadata(directory.join(name)).ok());
+    let [events, metadata] = [EVENTS, METADATA].map(|name| fs::symlink_metadata(directory.join(name)).ok());
     let length = |file: &Option<FileMetadata>| file.as_ref().map_or(u64::MAX, FileMetadata::len);
     let changed = |file: &Option<FileMetadata>| {
         let modified = file.as_ref().and_then(|file| file.modified().ok());
@@ -100,23 +100,23 @@ fn state(directory: &Path) -> State {
     [length(&events), changed(&events), length(&metadata), changed(&metadata)]
 }
 
-fn summarise(directory: &Path) -> Summary {
-    let metadata = read_regular(&directory.join(METADATA)).ok();
+fn summarise(store: &Store, located: &Located) -> Summary {
+    let metadata = store.tree().read(&located.directory.join(METADATA)).ok();
     let metadata = metadata.and_then(|bytes| Metadata::from_json(&bytes).ok()).unwrap_or_default();
     Summary {
         title: metadata.title().map(str::to_owned),
-        turns: count_turns(directory),
+        turns: count_turns(store, located),
         last_activated_at: metadata.last_activated_at().map(|time| time.to_string()),
     }
 }
 
-fn count_turns(directory: &Path) -> Option<usize> {
+fn count_turns(store: &Store, located: &Located) -> Option<usize> {
     #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(borrow, rename = "type", default)]
         kind: std::borrow::Cow<'a, str>,
     }
-    let bytes = read_regular(&directory.join(EVENTS)).ok()?;
+    let bytes = store.tree().read(&located.directory.join(EVENTS)).ok()?;
     let parsed = parse::parse(&bytes).ok()?;
     let is_request =
         |event: &&&str| serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| head.kind == "chat_request");

@@ -10,6 +10,7 @@
 
 mod blobs;
 mod conversation;
+mod directory;
 pub mod events;
 mod files;
 mod id;
@@ -21,6 +22,7 @@ mod places;
 mod sessions;
 mod stamps;
 mod store;
+mod tree;
 mod trust;
 mod workspace;
 mod writer;
@@ -29,7 +31,7 @@ pub use blobs::{
     Batch, BlobError, BlobFile, BlobFiles, BlobStatus, Blobs, CommitReport, Damage, Leftovers, ReadAhead,
 };
 pub use conversation::{Conversation, ReadError, read_events};
-pub use files::read_regular;
+pub use directory::{NotRegular, RefusedLink};
 pub use id::ConversationId;
 pub use index::{Index, Summary};
 pub use metadata::Metadata;
@@ -37,6 +39,7 @@ pub use places::Places;
 pub use sessions::Sessions;
 pub use stamps::{FileState, KnownContent, Stamps};
 pub use store::{Located, Store, StoreError};
+pub use tree::read_regular;
 pub use trust::Trust;
 pub use workspace::{InitError, Workspace};
 pub use writer::{Pending, WriteError, Writer};

@@ -1,5 +1,6 @@
 use std::{
-    fs, io,
+    ffi::{OsStr, OsString},
+    io,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -11,10 +12,12 @@ use jp_resource::BlobRef;
 use crate::{
     Batch, BlobError, Blobs, Conversation, ConversationId, Leftovers, Metadata, Places, ReadError,
     WriteError, Writer,
-    conversation::{self, Form, read_lines},
+    conversation::{self, BASE_CONFIG, EVENTS, Form, ReadEvents, read_lines},
+    directory::{Directory, RefusedLink},
     events::parse::ParseError,
     files,
     lock::{self, Lock, TryLock},
+    tree::{Tree, split, temporaries},
     writer::Target,
 };
 
@@ -22,6 +25,7 @@ use crate::{
 #[derive(Debug, Clone)]
 pub struct Store {
     directory: PathBuf,
+    tree: Tree,
     locks: PathBuf,
     places: Places,
     blobs: Blobs,
@@ -40,7 +44,7 @@ impl Located {
     /// Returns the file that its events are in.
     #[must_use]
     pub fn events(&self) -> PathBuf {
-        self.directory.join(conversation::EVENTS)
+        self.directory.join(EVENTS)
     }
 }
 
@@ -64,13 +68,12 @@ pub enum StoreError {
 }
 
 impl Store {
-    /// Names a store; nothing is read or made.
+    /// Names a store in a directory of `tree`; nothing is read or made.
     ///
     /// `locks` is a directory of the user's own, `places` of the workspace the conversations are about.
-    #[must_use]
-    pub fn new(directory: PathBuf, locks: PathBuf, places: Places) -> Self {
-        let blobs = Blobs::open(directory.join("blobs"));
-        Self { directory, locks, places, blobs }
+    pub(crate) fn new(tree: Tree, directory: PathBuf, locks: PathBuf, places: Places) -> Self {
+        let blobs = Blobs::below(tree.clone(), &directory.join("blobs"));
+        Self { directory, tree, locks, places, blobs }
     }
 
     /// Returns the content store.
@@ -88,19 +91,16 @@ impl Store {
     /// Returns all conversations, newest first; opens no file of theirs.
     pub fn list(&self) -> Result<Vec<Located>, StoreError> {
         let path = self.conversations();
-        let error = |source| StoreError::Io { path: path.clone(), source };
-        let entries = match fs::read_dir(&path) {
+        let entries = match self.tree.directory(&path).and_then(|directory| directory.entries()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(source) => return Err(error(source)),
+            Err(source) => return Err(StoreError::Io { path, source }),
         };
-        let mut found = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(error)?;
-            if let Some(id) = entry.file_name().to_str().and_then(ConversationId::of_directory) {
-                found.push(Located { id, directory: entry.path() });
-            }
-        }
+        let located = |name: OsString| {
+            let id = ConversationId::of_directory(name.to_str()?)?;
+            Some(Located { id, directory: path.join(name) })
+        };
+        let mut found: Vec<Located> = entries.into_iter().filter_map(located).collect();
         found.sort_by(|a, b| b.id.cmp(&a.id).then_with(|| a.directory.cmp(&b.directory)));
         Ok(found)
     }
@@ -116,7 +116,7 @@ impl Store {
 
     /// Reads a conversation; needs no lock.
     pub fn read(&self, located: &Located) -> Result<Conversation, ReadError> {
-        conversation::read(&located.directory, located.id, &self.places)
+        conversation::read(&self.tree, &located.directory, located.id, &self.places)
     }
 
     /// Tries to take the lock on a conversation.
@@ -131,6 +131,7 @@ impl Store {
         Writer {
             id: conversation.id,
             directory: conversation.directory.clone(),
+            tree: self.tree.clone(),
             metadata: conversation.metadata.clone(),
             places: self.places.clone(),
             blobs: self.blobs.clone(),
@@ -157,6 +158,7 @@ impl Store {
         Ok(Writer {
             id,
             directory: self.conversations().join(id.directory_name(title)),
+            tree: self.tree.clone(),
             metadata: Metadata::new(title, now),
             places: self.places.clone(),
             blobs: self.blobs.clone(),
@@ -176,16 +178,19 @@ impl Store {
         mut added: Vec<Event>,
         to: &mut Writer,
     ) -> Result<(), WriteError> {
-        let read = read_lines(&from.directory)?;
+        let read = self.read_lines(from)?;
         let batch = to.batch();
         let mut lines = Vec::with_capacity(indexes.len() + added.len());
         for line in indexes.iter().filter_map(|index| read.lines.get(*index)) {
             lines.push(to.modernise(line, &batch)?);
         }
         lines.extend(to.lines(&mut added, &batch)?);
-        let unpublished = to.create(&lines, batch)?;
-        conversation::copy_base_config(&from.directory, unpublished.staged.path())
-            .map_err(|source| WriteError::Io { path: to.directory.clone(), source })?;
+        let base_config = conversation::read_base_config(&self.tree, &from.directory)
+            .map_err(|source| ReadError::Io { path: from.directory.join(BASE_CONFIG), source })?;
+        let mut unpublished = to.create(&lines, batch)?;
+        if let Some(base_config) = base_config {
+            unpublished.add_file(BASE_CONFIG, base_config);
+        }
         unpublished.publish(&to.directory)?;
         to.target = Target::File(Form::Current);
         Ok(())
@@ -199,34 +204,37 @@ impl Store {
 
     /// Removes a conversation; its content stays until it is collected.
     pub fn remove(&self, located: &Located, _lock: Lock) -> Result<(), StoreError> {
-        let error = |source| StoreError::Io { path: located.directory.clone(), source };
-        let removed = self.conversations().join(format!("{}removed-{}", files::TEMPORARY, located.id));
-        fs::rename(&located.directory, &removed).map_err(error)?;
-        fs::remove_dir_all(&removed).map_err(error)
+        let remove = || {
+            let (conversations, name) = split(&located.directory)?;
+            let conversations = self.tree.directory(conversations)?;
+            conversations.refuse_link(name)?;
+            let removed = format!("{}removed-{}", files::TEMPORARY, located.id);
+            conversations.rename(name, &removed)?;
+            match conversations.remove_directory(&removed) {
+                // Another process removes what looks like a leftover.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
+            }
+        };
+        remove().map_err(|source| StoreError::Io { path: located.directory.clone(), source })
     }
 
     /// Removes what writers left that were interrupted, if it has not changed for `age`.
     pub fn remove_leftovers(&self, age: Duration) -> Result<Leftovers, StoreError> {
         let path = self.conversations();
-        let error = |source| StoreError::Io { path: path.clone(), source };
         let mut leftovers = self.blobs.clean_stale_temporaries(age)?;
-        // A link may have come with a clone and lead anywhere.
-        if !files::is_own_directory(&path) {
+        let error = |source| StoreError::Io { path: path.clone(), source };
+        let Some(conversations) = own(self.tree.directory(&path)).map_err(error)? else {
             return Ok(leftovers);
-        }
-        for entry in fs::read_dir(&path).map_err(error)? {
-            let path = entry.map_err(error)?.path();
-            let temporaries: Vec<PathBuf> = if files::is_temporary(&path) {
-                vec![path]
-            } else if files::is_own_directory(&path) {
+        };
+        for name in conversations.entries().map_err(error)? {
+            if files::is_temporary(&name) {
+                remove_leftover(&conversations, &name, age, &mut leftovers)?;
+            } else if let Ok(conversation) = conversations.open_directory(&name) {
                 // What replaces a file of a conversation stands beside it.
-                let inside = fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path());
-                inside.filter(|path| files::is_temporary(path)).collect()
-            } else {
-                Vec::new()
-            };
-            for path in temporaries {
-                leftovers.remove(&path, age).map_err(|source| StoreError::Io { path, source })?;
+                for name in temporaries(&conversation).unwrap_or_default() {
+                    remove_leftover(&conversation, &name, age, &mut leftovers)?;
+                }
             }
         }
         Ok(leftovers)
@@ -238,7 +246,7 @@ impl Store {
     ///
     /// Fails, too, where an event that may name some can't be read: what is not known to be needed may be removed.
     pub fn blobs_of(&self, located: &Located) -> Result<Vec<BlobRef>, ReadError> {
-        let lines = read_lines(&located.directory)?.lines;
+        let lines = self.read_lines(located)?.lines;
         let mut blobs = Vec::new();
         for (index, line) in lines.iter().enumerate().filter(|(_, line)| line.json.contains("$blob")) {
             let value = serde_json::from_str(&line.json).map_err(|error| ReadError::Events {
@@ -262,16 +270,64 @@ impl Store {
     ///
     /// [`StoreError::Io`].
     pub fn files_of(&self, located: &Located) -> Result<Vec<PathBuf>, StoreError> {
-        let error = |source| StoreError::Io { path: located.directory.clone(), source };
-        let entries = fs::read_dir(&located.directory).map_err(error)?;
-        let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-        let mut paths: Vec<PathBuf> = paths.collect::<io::Result<_>>().map_err(error)?;
-        paths.retain(|path| !files::is_temporary(path));
+        let error = |source: io::Error| match source.kind() {
+            io::ErrorKind::NotFound => StoreError::NotFound(located.id),
+            _ => StoreError::Io { path: located.directory.clone(), source },
+        };
+        let names = self.tree.directory(&located.directory).and_then(|directory| directory.entries());
+        let mut names = names.map_err(error)?;
+        names.retain(|name| !files::is_temporary(name));
+        let mut paths: Vec<PathBuf> = names.iter().map(|name| located.directory.join(name)).collect();
         paths.sort();
         Ok(paths)
     }
 
+    /// Returns the length of the file that a conversation's events are in; 0 if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`].
+    pub fn events_length(&self, located: &Located) -> Result<u64, StoreError> {
+        let length = || -> io::Result<u64> {
+            let directory = self.tree.directory(&located.directory)?;
+            directory.refuse_link(EVENTS)?;
+            Ok(directory.look_at(Path::new(EVENTS))?.len())
+        };
+        match length() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            length => length.map_err(|source| StoreError::Io { path: located.events(), source }),
+        }
+    }
+
+    /// Returns the tree that the store's paths are opened in.
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    fn read_lines(&self, located: &Located) -> Result<ReadEvents, ReadError> {
+        read_lines(&self.tree, &located.directory)
+    }
+
     fn lock_path(&self, id: ConversationId) -> PathBuf {
         self.locks.join(format!("{id}.lock"))
+    }
+}
+
+fn remove_leftover(
+    directory: &Directory,
+    name: &OsStr,
+    age: Duration,
+    leftovers: &mut Leftovers,
+) -> Result<(), StoreError> {
+    let removed = leftovers.remove(directory, name, age);
+    removed.map_err(|source| StoreError::Io { path: directory.path().join(name), source })
+}
+
+/// Returns a directory that was opened; `None` if it is absent or a link, which is not for writers to report.
+pub(crate) fn own(opened: io::Result<Directory>) -> io::Result<Option<Directory>> {
+    match opened {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if RefusedLink::behind(&error).is_some() => Ok(None),
+        opened => opened.map(Some),
     }
 }

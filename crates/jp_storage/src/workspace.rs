@@ -6,7 +6,11 @@ use std::{
 
 use jp_resource::Checksum;
 
-use crate::{ConversationId, Index, Places, Sessions, Stamps, Store, Trust, files};
+use crate::{
+    ConversationId, Index, Places, Sessions, Stamps, Store, Trust,
+    directory::{Access, RefusedLink},
+    tree::Tree,
+};
 
 /// The directory that holds `.jp/`, and where what belongs to it is kept.
 #[derive(Debug, Clone)]
@@ -15,7 +19,12 @@ pub struct Workspace {
     id: String,
     data: PathBuf,
     cache: PathBuf,
+    shared: Tree,
+    local: Tree,
 }
+
+const DIRECTORY: &str = ".jp";
+const ID: &str = ".id";
 
 /// A workspace that can't be made or opened.
 #[derive(Debug, thiserror::Error)]
@@ -37,10 +46,15 @@ pub enum InitError {
 }
 
 impl Workspace {
-    /// Finds the nearest directory at or above `start` that holds `.jp/`.
+    /// Finds the nearest directory at or above `start` that holds `.jp/`, or a link of that name, which
+    /// [`open`](Self::open) refuses.
     #[must_use]
     pub fn find(start: &Path) -> Option<PathBuf> {
-        start.ancestors().find(|directory| directory.join(".jp").is_dir()).map(Path::to_owned)
+        let has_jp = |directory: &&Path| {
+            let found = fs::symlink_metadata(directory.join(DIRECTORY));
+            found.is_ok_and(|found| found.is_dir() || found.is_symlink())
+        };
+        start.ancestors().find(has_jp).map(Path::to_owned)
     }
 
     /// Makes `directory` a workspace with these files in `.jp/`; what is there already is left as it is.
@@ -51,18 +65,20 @@ impl Workspace {
         if directory.to_str().is_none() {
             return Err(InitError::NotUtf8 { path: directory.to_owned() });
         }
-        let jp = directory.join(".jp");
-        fs::create_dir_all(&jp).map_err(|source| InitError::Io { path: jp.clone(), source })?;
+        let path = directory.join(DIRECTORY);
+        let failed = |path: PathBuf| move |source| InitError::Io { path, source };
+        let jp = Tree::new(directory, Access::Shared).make_directory(&path).map_err(failed(path.clone()))?;
         let mut made = false;
         for (name, content) in contents {
-            let path = jp.join(name);
-            match fs::File::create_new(&path).and_then(|mut file| file.write_all(content.as_bytes())) {
-                Ok(()) => made |= *name == ".id",
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(source) => return Err(InitError::Io { path, source }),
+            match jp.create_file(name).and_then(|mut file| file.write_all(content.as_bytes())) {
+                Ok(()) => made |= *name == ID,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    jp.refuse_link(name).map_err(failed(path.join(name)))?;
+                }
+                Err(source) => return Err(failed(path.join(name))(source)),
             }
         }
-        files::sync_directory(&jp).map_err(|source| InitError::Io { path: jp, source })?;
+        jp.sync().map_err(failed(path))?;
         Ok(made)
     }
 
@@ -73,9 +89,35 @@ impl Workspace {
         if root.to_str().is_none() {
             return Err(InitError::NotUtf8 { path: root });
         }
-        let id = read_id(&root).unwrap_or_else(|| id_of_path(&root));
+        let shared = Tree::new(&root, Access::Shared);
+        let path = root.join(DIRECTORY).join(ID);
+        let id = match shared.read(&path) {
+            Err(source) if RefusedLink::behind(&source).is_some() => {
+                return Err(InitError::Io { path, source });
+            }
+            read => read.ok().and_then(parse_id).unwrap_or_else(|| id_of_path(&root)),
+        };
         let (data, cache) = (data.join("workspaces").join(&id), cache.join("workspaces").join(&id));
-        Ok(Self { root, id, data, cache })
+        let local = Tree::new(&data, Access::Private);
+        Ok(Self { root, id, data, cache, shared, local })
+    }
+
+    /// Reads the workspace's configuration; `None` if it has none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if it can't be read, is reached through a link, or is no regular file.
+    pub fn read_config(&self) -> io::Result<Option<Vec<u8>>> {
+        match self.shared.read(&self.config()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Returns the path of the workspace's configuration.
+    #[must_use]
+    pub fn config(&self) -> PathBuf {
+        self.root.join(DIRECTORY).join("config.toml")
     }
 
     /// Returns the canonical path of the workspace.
@@ -93,13 +135,13 @@ impl Workspace {
     /// Returns the conversations kept in the workspace, to be shared.
     #[must_use]
     pub fn store(&self) -> Store {
-        Store::new(self.root.join(".jp"), self.locks(), self.places())
+        Store::new(self.shared.clone(), self.root.join(DIRECTORY), self.locks(), self.places())
     }
 
     /// Returns the conversations kept for this user alone.
     #[must_use]
     pub fn local_store(&self) -> Store {
-        Store::new(self.data.clone(), self.locks(), self.places())
+        Store::new(self.local.clone(), self.data.clone(), self.locks(), self.places())
     }
 
     /// Returns the memory of the current conversation.
@@ -149,8 +191,8 @@ impl Workspace {
 }
 
 /// Reads the id; one that could not be a directory's name counts as missing.
-fn read_id(root: &Path) -> Option<String> {
-    let text = String::from_utf8(files::read_regular(&root.join(".jp/.id")).ok()?).ok()?;
+fn parse_id(bytes: Vec<u8>) -> Option<String> {
+    let text = String::from_utf8(bytes).ok()?;
     let id = text.lines().next()?.trim();
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     (!id.is_empty() && id.len() <= 64 && id.chars().all(is_name)).then(|| id.to_owned())

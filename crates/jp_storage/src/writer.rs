@@ -1,5 +1,5 @@
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -13,6 +13,7 @@ use crate::{
     events::append,
     files,
     lock::Lock,
+    tree::{StagedDirectory, Tree, split},
 };
 
 /// Appends to one conversation; the lock it holds makes it the only one that does.
@@ -20,6 +21,7 @@ use crate::{
 pub struct Writer {
     pub(crate) id: ConversationId,
     pub(crate) directory: PathBuf,
+    pub(crate) tree: Tree,
     pub(crate) metadata: Metadata,
     pub(crate) places: Places,
     pub(crate) blobs: Blobs,
@@ -75,17 +77,16 @@ pub(crate) enum Work {
     /// Syncing the file.
     Sync(append::Appended),
     /// Replacing the metadata.
-    Metadata(Vec<u8>),
+    Metadata(Tree, Vec<u8>),
     /// Writing a new conversation, and giving it its name once its content and its files are on disk.
-    Publish(Unpublished),
+    Publish(Box<Unpublished>),
 }
 
 /// A new conversation in a directory of its own that nobody finds yet.
 #[derive(Debug)]
 pub(crate) struct Unpublished {
-    pub(crate) staged: tempfile::TempDir,
-    events: String,
-    metadata: Vec<u8>,
+    staged: StagedDirectory,
+    files: Vec<(&'static str, Vec<u8>)>,
     batch: Batch,
     /// Whether syncing the content's file system syncs the conversation too.
     is_one_file_system: bool,
@@ -102,7 +103,7 @@ impl Pending {
         let done = match self.work {
             Work::None => Ok(()),
             Work::Sync(appended) => appended.sync(),
-            Work::Metadata(json) => files::replace_soon(&self.directory.join(METADATA), &json),
+            Work::Metadata(tree, json) => tree.replace_soon(&self.directory.join(METADATA), &json).map(drop),
             Work::Publish(unpublished) => return unpublished.publish(&self.directory),
         };
         done.map_err(|source| WriteError::Io { path: self.directory, source })
@@ -110,26 +111,23 @@ impl Pending {
 }
 
 impl Unpublished {
+    /// Adds a file to the conversation.
+    pub(crate) fn add_file(&mut self, name: &'static str, bytes: Vec<u8>) {
+        self.files.push((name, bytes));
+    }
+
     pub(crate) fn publish(self, directory: &Path) -> Result<(), WriteError> {
         let failed = |source| WriteError::Io { path: directory.to_owned(), source };
-        let Self { staged, events, metadata, batch, is_one_file_system } = self;
-        fs::write(staged.path().join(EVENTS), events).map_err(failed)?;
-        fs::write(staged.path().join(METADATA), metadata).map_err(failed)?;
+        let Self { staged, files, batch, is_one_file_system } = self;
+        let written = files.iter().map(|(name, bytes)| staged.write(name, bytes));
+        let written: Vec<_> = written.collect::<io::Result<_>>().map_err(failed)?;
         let is_synced = batch.commit()?.written > 0 && is_one_file_system;
-        give_name(staged, is_synced, directory).map_err(failed)
-    }
-}
-
-fn give_name(staged: tempfile::TempDir, is_synced: bool, directory: &Path) -> io::Result<()> {
-    if !is_synced {
-        for name in [EVENTS, METADATA] {
-            fs::File::open(staged.path().join(name))?.sync_all()?;
+        if !is_synced {
+            written.iter().try_for_each(std::fs::File::sync_all).map_err(failed)?;
+            staged.sync().map_err(failed)?;
         }
-        files::sync_directory(staged.path())?;
+        split(directory).and_then(|(_, name)| staged.publish(name)).map_err(failed)
     }
-    fs::rename(staged.path(), directory)?;
-    let _ = staged.keep();
-    directory.parent().map_or(Ok(()), files::sync_directory)
 }
 
 impl Writer {
@@ -163,20 +161,22 @@ impl Writer {
         mut events: Vec<Event>,
         batch: Batch,
     ) -> Result<(Vec<Event>, Pending), WriteError> {
+        self.tree.close_to_others();
         let lines = self.lines(&mut events, &batch)?;
         let work = match self.target {
-            Target::New => Work::Publish(self.create(&lines, batch)?),
+            Target::New => Work::Publish(Box::new(self.create(&lines, batch)?)),
             Target::File(Form::Older) => {
                 self.rewrite(lines, batch)?;
                 Work::None
             }
             Target::File(form) => {
                 if form == Form::Torn {
-                    self.set_torn_end_aside()?;
+                    self.repair_torn_end()?;
                 }
                 batch.commit()?;
                 let path = self.directory.join(EVENTS);
-                Work::Sync(append::append(&path, &lines).map_err(|source| WriteError::Io { path, source })?)
+                let appended = self.tree.open_for_update(&path).and_then(|file| append::append(file, &lines));
+                Work::Sync(appended.map_err(|source| WriteError::Io { path, source })?)
             }
         };
         self.target = Target::File(Form::Current);
@@ -186,7 +186,7 @@ impl Writer {
     /// Records that the conversation was used now, once the returned work is finished.
     pub fn activate(&mut self, now: Timestamp) -> Pending {
         self.metadata.activate(now);
-        Pending::new(&self.directory, Work::Metadata(self.metadata.to_json()))
+        Pending::new(&self.directory, Work::Metadata(self.tree.clone(), self.metadata.to_json()))
     }
 
     /// Moves the events' content to the batch, and returns what is written of them.
@@ -208,17 +208,17 @@ impl Writer {
     pub(crate) fn create(&self, lines: &[String], batch: Batch) -> Result<Unpublished, WriteError> {
         let error = |source| WriteError::Io { path: self.directory.clone(), source };
         let parent = self.directory.parent().ok_or_else(|| error(io::Error::other("no parent directory")))?;
-        fs::create_dir_all(parent).map_err(error)?;
-        let staged = files::staging(0o777).tempdir_in(parent).map_err(error)?;
+        let staged = StagedDirectory::create(&self.tree, parent).map_err(error)?;
         let is_one_file_system = files::share_file_system(parent, self.blobs.directory());
         batch.offer();
-        let (events, metadata) = (append::whole_file(lines), self.metadata.to_json());
-        Ok(Unpublished { staged, events, metadata, batch, is_one_file_system })
+        let events = append::whole_file(lines).into_bytes();
+        let files = vec![(EVENTS, events), (METADATA, self.metadata.to_json())];
+        Ok(Unpublished { staged, files, batch, is_one_file_system })
     }
 
     /// Rewrites a conversation of an older format, with the new events, in one step.
     fn rewrite(&self, new: Vec<String>, batch: Batch) -> Result<(), WriteError> {
-        let read = read_lines(&self.directory)?;
+        let read = read_lines(&self.tree, &self.directory)?;
         if let Some(torn) = &read.torn {
             self.write_aside(torn.clone())?;
         }
@@ -229,7 +229,8 @@ impl Writer {
         lines.extend(new);
         batch.commit()?;
         let path = self.directory.join(EVENTS);
-        files::replace(&path, append::whole_file(&lines).as_bytes())
+        self.tree
+            .replace(&path, append::whole_file(&lines).as_bytes())
             .map_err(|source| WriteError::Io { path, source })
     }
 
@@ -255,24 +256,30 @@ impl Writer {
         Ok(written.to_string())
     }
 
-    fn set_torn_end_aside(&self) -> Result<(), WriteError> {
-        let read = read_lines(&self.directory)?;
-        if let Some(torn) = read.torn {
-            self.write_aside(torn)?;
-            let path = self.directory.join(EVENTS);
-            let lines: Vec<String> = read.lines.into_iter().map(|line| line.json).collect();
-            files::replace(&path, append::whole_file(&lines).as_bytes())
-                .map_err(|source| WriteError::Io { path, source })?;
+    /// Writes a torn file anew with its whole events, and what is lost into a file beside it.
+    fn repair_torn_end(&self) -> Result<(), WriteError> {
+        let read = read_lines(&self.tree, &self.directory)?;
+        if let Some(torn) = &read.torn {
+            self.write_aside(torn.clone())?;
         }
-        Ok(())
+        let path = self.directory.join(EVENTS);
+        let lines: Vec<String> = read.lines.into_iter().map(|line| line.json).collect();
+        self.tree
+            .replace(&path, append::whole_file(&lines).as_bytes())
+            .map_err(|source| WriteError::Io { path, source })
     }
 
     /// Copies a torn end into a file of its own, beside the events.
     fn write_aside(&self, torn: std::ops::Range<usize>) -> Result<(), WriteError> {
-        let bytes = read_file(&self.directory.join(EVENTS))?;
+        let bytes = read_file(&self.tree, &self.directory.join(EVENTS))?;
         let tail = &bytes[torn];
-        let names = (1..).map(|number| self.directory.join(format!("{EVENTS}.torn-{number}")));
-        let path = names.into_iter().find(|path| !path.exists()).expect("there are more numbers than files");
-        files::replace(&path, tail).map_err(|source| WriteError::Io { path, source })
+        let path = free_name(&self.directory, &format!("{EVENTS}.torn"));
+        self.tree.replace(&path, tail).map_err(|source| WriteError::Io { path, source })
     }
+}
+
+/// Returns the first path `START-1`, `START-2` and so on that no file and no link has.
+fn free_name(directory: &Path, start: &str) -> PathBuf {
+    let mut names = (1..).map(|number| directory.join(format!("{start}-{number}")));
+    names.find(|path| path.symlink_metadata().is_err()).expect("there are more numbers than files")
 }

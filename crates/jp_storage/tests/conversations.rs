@@ -211,7 +211,7 @@ fn events_that_are_a_pipe_or_a_directory_are_an_error_and_nobody_waits() {
     fs::remove_file(located.events()).unwrap();
     make_pipe(&located.events());
     let reason = |error: jp_storage::ReadError| std::error::Error::source(&error).unwrap().to_string();
-    assert_eq!(reason(store.read(&located).unwrap_err()), "it is no ordinary file");
+    assert_eq!(reason(store.read(&located).unwrap_err()), "it is a named pipe, not a regular file");
     fs::remove_file(located.events()).unwrap();
     fs::create_dir(located.events()).unwrap();
     assert!(store.read(&located).is_err());
@@ -227,7 +227,7 @@ fn list_of_conversations_and_the_workspaces_id_wait_for_no_pipe() {
         fs::remove_file(&path).unwrap();
         make_pipe(&path);
     }
-    let summary = fixture.workspace.index().summary(&located);
+    let summary = fixture.workspace.index().summary(&store, &located);
     assert_eq!((summary.title, summary.turns), (None, None));
     make_pipe(&fixture.root.join(".jp/.id"));
     let (data, cache) = (fixture.root.join("data"), fixture.root.join("cache"));

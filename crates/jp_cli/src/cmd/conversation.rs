@@ -50,7 +50,8 @@ fn list(context: &Context<'_>) -> Result<Code, Failure> {
     let conversations = context.conversations()?;
     let current = context.current_id()?;
     let mut index = context.workspace.index();
-    let rows: Vec<_> = conversations.iter().map(|found| (found, index.summary(&found.located))).collect();
+    let rows: Vec<_> =
+        conversations.iter().map(|found| (found, index.summary(&found.store, &found.located))).collect();
     let located: Vec<_> = conversations.iter().map(|found| found.located.clone()).collect();
     if let Err(error) = index.save(&located) {
         context.output.detail(&format!("the index of conversations was not saved: {error}"));

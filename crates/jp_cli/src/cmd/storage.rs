@@ -27,11 +27,8 @@ fn status(context: &Context<'_>) -> Result<Code, Failure> {
     for (name, is_local) in [("workspace", false), ("local", true)] {
         let store = context.store(is_local);
         let conversations = store.list()?;
-        let events: u64 = conversations
-            .iter()
-            .filter_map(|located| located.directory.join("events.json").metadata().ok())
-            .map(|file| file.len())
-            .sum();
+        let lengths = conversations.iter().map(|located| store.events_length(located));
+        let events = lengths.sum::<Result<u64, _>>()?;
         let blobs = store.blobs().status()?;
         rows.push(vec![
             name.to_owned(),
@@ -174,7 +171,14 @@ fn check_blobs(
         }
     }
     for file in store.blobs().iter()? {
-        let file = file?;
+        let file = match file {
+            Ok(file) => file,
+            Err(error) => {
+                let what = format!("failed to {}", chain(&error));
+                problems.push(Problem { conversation: None, blob: None, what });
+                continue;
+            }
+        };
         if needed.contains_key(&file.checksum) {
             continue;
         }

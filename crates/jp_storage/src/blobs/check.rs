@@ -1,5 +1,5 @@
 use std::{
-    fs,
+    ffi::{OsStr, OsString},
     io::{self, ErrorKind},
     path::{Path, PathBuf},
     time::{Duration, SystemTime},
@@ -9,7 +9,11 @@ use std::{
 use jp_resource::Checksum;
 
 use super::{BlobError, Blobs, SUFFIX};
-use crate::files;
+use crate::{
+    directory::Directory,
+    store::own,
+    tree::{remove_stale, temporaries},
+};
 
 /// A blob's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +49,10 @@ pub struct Leftovers {
 /// All blobs of a store, ordered by checksum. Made by [`Blobs::iter`].
 #[derive(Debug)]
 pub struct BlobFiles {
+    /// The store; `None` if there is none.
+    store: Option<Directory>,
     /// Two digits each.
-    shards: vec::IntoIter<PathBuf>,
+    shards: vec::IntoIter<OsString>,
     /// Of the shard that is being listed.
     files: vec::IntoIter<PathBuf>,
 }
@@ -54,7 +60,12 @@ pub struct BlobFiles {
 impl Blobs {
     /// Lists the store's blobs, unverified. A store that does not exist has none.
     pub fn iter(&self) -> Result<BlobFiles, BlobError> {
-        Ok(BlobFiles { shards: shards(&self.directory)?.into_iter(), files: Vec::new().into_iter() })
+        let store = match self.tree.directory(&self.directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            opened => Some(opened.map_err(BlobError::io("list", &*self.directory))?),
+        };
+        let shards = store.as_ref().map(shards).transpose()?.unwrap_or_default();
+        Ok(BlobFiles { store, shards: shards.into_iter(), files: Vec::new().into_iter() })
     }
 
     /// Counts the store's blobs.
@@ -68,13 +79,20 @@ impl Blobs {
     /// Removes temporary files that have not changed for `age`: what writers left that crashed.
     pub fn clean_stale_temporaries(&self, age: Duration) -> Result<Leftovers, BlobError> {
         let mut leftovers = Leftovers::default();
-        // A link may have come with a clone and lead anywhere.
-        if !files::is_own_directory(&self.directory) {
+        let failed = BlobError::io("list", &*self.directory);
+        let Some(store) = own(self.tree.directory(&self.directory)).map_err(failed)? else {
             return Ok(leftovers);
-        }
-        for shard in shards(&self.directory)?.into_iter().filter(|shard| files::is_own_directory(shard)) {
-            for path in list(&shard)?.into_iter().filter(|path| files::is_temporary(path)) {
-                leftovers.remove(&path, age).map_err(BlobError::io("remove", &path))?;
+        };
+        for shard in shards(&store)? {
+            let path = store.path().join(&shard);
+            if !store.is_directory(&shard).is_ok_and(|is_directory| is_directory) {
+                continue;
+            }
+            let opened = own(store.open_directory(&shard)).map_err(BlobError::io("list", &path))?;
+            let Some(shard) = opened else { continue };
+            for name in temporaries(&shard).map_err(BlobError::io("list", &path))? {
+                let failed = BlobError::io("remove", path.join(&name));
+                leftovers.remove(&shard, &name, age).map_err(failed)?;
             }
         }
         Ok(leftovers)
@@ -83,8 +101,8 @@ impl Blobs {
 
 impl Leftovers {
     /// Removes a file or a directory if it has not changed for `age`, and counts it.
-    pub(crate) fn remove(&mut self, path: &Path, age: Duration) -> io::Result<()> {
-        match files::remove_stale(path, age)? {
+    pub(crate) fn remove(&mut self, directory: &Directory, name: &OsStr, age: Duration) -> io::Result<()> {
+        match remove_stale(directory, name, age)? {
             Some(true) => self.removed += 1,
             Some(false) => self.kept += 1,
             None => {}
@@ -103,7 +121,7 @@ impl Iterator for BlobFiles {
                     return Some(file);
                 }
             }
-            match list(&self.shards.next()?) {
+            match list(self.store.as_ref()?, &self.shards.next()?) {
                 Ok(files) => self.files = files.into_iter(),
                 Err(error) => return Some(Err(error)),
             }
@@ -111,22 +129,22 @@ impl Iterator for BlobFiles {
     }
 }
 
-/// Lists the directories that have blobs.
-fn shards(store: &Path) -> Result<Vec<PathBuf>, BlobError> {
-    let mut shards = list(store)?;
-    shards.retain(|path| file_name(path).is_some_and(|name| name.len() == 2 && is_hexadecimal(name)));
-    Ok(shards)
+/// Lists the directories that have blobs, ordered.
+fn shards(store: &Directory) -> Result<Vec<OsString>, BlobError> {
+    let mut names = store.entries().map_err(BlobError::io("list", store.path()))?;
+    names.retain(|name| name.to_str().is_some_and(|name| name.len() == 2 && is_hexadecimal(name)));
+    names.sort_unstable();
+    Ok(names)
 }
 
-/// Lists a directory, ordered; one that is absent is empty.
-fn list(directory: &Path) -> Result<Vec<PathBuf>, BlobError> {
-    let entries = || -> io::Result<Vec<PathBuf>> {
-        fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect()
-    };
-    let mut paths = match entries() {
+/// Lists the paths in a shard, ordered; one that was removed meanwhile is empty.
+fn list(store: &Directory, shard: &OsStr) -> Result<Vec<PathBuf>, BlobError> {
+    let path = store.path().join(shard);
+    let names = match store.open_directory(shard).and_then(|shard| shard.entries()) {
         Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        entries => entries.map_err(BlobError::io("list", directory))?,
+        names => names.map_err(BlobError::io("list", &path))?,
     };
+    let mut paths: Vec<PathBuf> = names.iter().map(|name| path.join(name)).collect();
     paths.sort_unstable();
     Ok(paths)
 }
@@ -134,7 +152,8 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, BlobError> {
 /// Describes a blob's file; `None` where it is something else, or was removed meanwhile.
 fn blob_file(path: PathBuf) -> Result<Option<BlobFile>, BlobError> {
     let Some(checksum) = checksum(&path) else { return Ok(None) };
-    let metadata = match fs::metadata(&path) {
+    // A link stands for itself; opening it is an error that says so.
+    let metadata = match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         metadata => metadata.map_err(BlobError::io("examine", &path))?,
     };
@@ -160,9 +179,12 @@ fn file_name(path: &Path) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use jp_resource::Encoding;
 
     use super::*;
+    use crate::files::is_temporary;
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -224,8 +246,9 @@ mod tests {
     }
 
     fn temporaries(blobs: &Blobs) -> Vec<PathBuf> {
-        let shards = shards(blobs.directory()).unwrap();
-        let files = shards.iter().flat_map(|shard| list(shard).unwrap());
-        files.filter(|path| files::is_temporary(path)).collect()
+        let store = blobs.tree.directory(blobs.directory()).unwrap();
+        let shards = shards(&store).unwrap();
+        let files = shards.iter().flat_map(|shard| list(&store, shard).unwrap());
+        files.filter(|path| is_temporary(path.file_name().unwrap())).collect()
     }
 }

@@ -1,6 +1,6 @@
 use std::{
     cell::RefCell,
-    fs::File,
+    fs::{File, Metadata},
     io::{self, Read},
     path::{Path, PathBuf},
 };
@@ -19,7 +19,11 @@ impl Blobs {
     }
 
     /// Reads and verifies a blob in a file that need not have its name yet.
-    pub(super) fn read_opened(&self, file: io::Result<File>, blob: &BlobRef) -> Result<Vec<u8>, BlobError> {
+    pub(super) fn read_opened(
+        &self,
+        file: io::Result<(File, Metadata)>,
+        blob: &BlobRef,
+    ) -> Result<Vec<u8>, BlobError> {
         Reading::new(self, blob.checksum).with_file(file, |reading, file, stated| {
             if stated != blob.size as u32 {
                 return Err(reading.damaged(Damage::Size { found: stated, expected: blob.size }));
@@ -70,7 +74,7 @@ impl<'b> Reading<'b> {
     /// Reads the compressed file and passes it on with the size it states. Reuses the thread's buffer.
     fn with_file<T>(
         &self,
-        file: io::Result<File>,
+        file: io::Result<(File, Metadata)>,
         read: impl FnOnce(&Self, &[u8], u32) -> Result<T, BlobError>,
     ) -> Result<T, BlobError> {
         FILE.with_borrow_mut(|buffer| {
@@ -125,8 +129,8 @@ pub(super) fn read_copy(blob: &BlobRef, path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Replaces `buffer` with a file that is not being written to: a length, then one read of as much.
-fn read_file(mut file: File, buffer: &mut Vec<u8>) -> io::Result<()> {
-    let length = usize::try_from(file.metadata()?.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
+fn read_file((mut file, metadata): (File, Metadata), buffer: &mut Vec<u8>) -> io::Result<()> {
+    let length = usize::try_from(metadata.len()).map_err(|_| io::ErrorKind::FileTooLarge)?;
     buffer.clear();
     buffer.try_reserve_exact(length)?;
     buffer.resize(length, 0);

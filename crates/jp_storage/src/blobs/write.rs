@@ -1,5 +1,5 @@
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fs::{self, File, Metadata},
     hash::{BuildHasher, RandomState},
     io::{self, Write},
@@ -11,7 +11,8 @@ use std::{
 
 use jp_resource::{BlobRef, Checksum, Encoding, ResourceContent};
 
-use super::{BlobError, Blobs, blob_name, directory::Directory, gzip, temporary_name};
+use super::{BlobError, Blobs, blob_name, gzip, shard_name, temporary_name};
+use crate::directory::Directory;
 
 /// Content on its way into a store.
 ///
@@ -57,6 +58,8 @@ enum Entry {
 struct State {
     entries: HashMap<Checksum, Entry>,
     failed: bool,
+    /// Directories that are no links, of two digits.
+    own_shards: HashSet<String>,
     /// Whether a reused blob got its name so recently that the name may not be on disk.
     recent: bool,
     report: CommitReport,
@@ -118,7 +121,7 @@ impl Batch {
     pub fn read_content(&self, blob: &BlobRef) -> Result<ResourceContent, BlobError> {
         let entry = self.state().entries.get(&blob.checksum).copied();
         let Some(Entry::Staged { .. }) = entry else { return self.blobs.read_content(blob) };
-        let file = self.directory()?.open_file(&temporary_name(&blob.checksum, self.id));
+        let file = self.directory()?.open_file(temporary_name(&blob.checksum, self.id));
         Ok(ResourceContent::from_blob(blob, self.blobs.read_opened(file, blob)?)?)
     }
 
@@ -179,14 +182,30 @@ impl Batch {
     /// A file that this user may not touch counts as absent: writing it again makes it ours.
     fn keep(&self, blob: &BlobRef, length: Option<u64>) -> Result<Option<Metadata>, BlobError> {
         let path = || self.blobs.path(&blob.checksum);
-        if let Some(kept) = length.and_then(|length| unopened(&path(), length)) {
+        if let Some(length) = length
+            && self.is_own_shard(&blob.checksum)?
+            && let Some(kept) = unopened(&path(), length)
+        {
             return Ok(Some(kept));
         }
-        match self.directory()?.open_file(&blob_name(&blob.checksum)) {
-            Ok(file) => Ok(keep_file(&file, blob.size).ok().flatten()),
+        match self.directory()?.open_file(blob_name(&blob.checksum)) {
+            Ok((file, metadata)) => Ok(keep_file(&file, metadata, blob.size).ok().flatten()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(BlobError::io("open", path())(error)),
         }
+    }
+
+    /// Returns whether a blob's directory is there and no link; asks the system once for each.
+    fn is_own_shard(&self, checksum: &Checksum) -> Result<bool, BlobError> {
+        let shard = shard_name(checksum);
+        if self.state().own_shards.contains(&shard) {
+            return Ok(true);
+        }
+        let is_own = self.directory()?.is_directory(&shard).is_ok_and(|is_directory| is_directory);
+        if is_own {
+            self.state().own_shards.insert(shard);
+        }
+        Ok(is_own)
     }
 
     /// Writes a blob's file under its temporary name.
@@ -194,10 +213,10 @@ impl Batch {
         let directory = self.directory()?;
         let name = temporary_name(checksum, self.id);
         let failed = |action| BlobError::io(action, self.blobs.directory().join(&name));
-        let mut file = directory.create(&name).map_err(failed("create"))?;
+        let mut file = directory.create_file_below(&name).map_err(failed("create"))?;
         if let Err(error) = write_file(&mut file, bytes) {
             drop(file);
-            _ = directory.remove(&name);
+            _ = remove_temporary(directory, checksum, self.id);
             return Err(failed("write")(error));
         }
         Ok(())
@@ -206,9 +225,9 @@ impl Batch {
     /// Gives all that is staged its names; where it is much, a second thread takes a half.
     fn rename_all(&self, state: &mut State) -> Result<(), BlobError> {
         let mut entries: Vec<_> = state.entries.iter_mut().collect();
+        // Each directory is looked at once, and the two threads are in different ones.
+        entries.sort_unstable_by_key(|(checksum, _)| **checksum);
         if entries.len() >= MANY {
-            // So the two are in different directories.
-            entries.sort_unstable_by_key(|(checksum, _)| **checksum);
             let half = entries.len() / 2;
             let (here, there) = entries.split_at_mut(half);
             thread::scope(|scope| {
@@ -222,13 +241,21 @@ impl Batch {
         self.rename(&mut entries)
     }
 
+    /// Gives what is staged of these, which are in order, its names.
+    ///
+    /// Looks for a link once for each directory; to open it would take three calls. A link that appears after that
+    /// leads to no file with the random name of this batch, so nothing is renamed behind it.
     fn rename(&self, entries: &mut [(&Checksum, &mut Entry)]) -> Result<(), BlobError> {
         let directory = self.directory()?;
+        let mut own_shard = String::new();
         for (checksum, entry) in entries {
             let Entry::Staged { length } = **entry else { continue };
-            directory
-                .rename(&temporary_name(checksum, self.id), &blob_name(checksum))
+            let shard = shard_name(checksum);
+            let refused = if shard == own_shard { Ok(()) } else { directory.refuse_link(&shard) };
+            refused
+                .and_then(|()| directory.rename(temporary_name(checksum, self.id), blob_name(checksum)))
                 .map_err(|error| BlobError::io("create", self.blobs.path(checksum))(error))?;
+            own_shard = shard;
             **entry = Entry::Settled { length };
         }
         Ok(())
@@ -261,7 +288,8 @@ impl Batch {
             state.entries.keys().map(|checksum| blob_name(checksum)[..2].to_owned()).collect();
         for name in shards.iter().map(String::as_str).chain([""]) {
             let path = self.blobs.directory().join(name);
-            self.directory()?.sync_names(name).map_err(BlobError::io("sync", path))?;
+            let synced = self.directory()?.open_directory(name).and_then(|directory| directory.sync());
+            synced.map_err(BlobError::io("sync", path))?;
         }
         Ok(())
     }
@@ -270,7 +298,7 @@ impl Batch {
     fn directory(&self) -> Result<&Directory, BlobError> {
         if self.directory.get().is_none() {
             let path = self.blobs.directory();
-            let directory = Directory::open_or_create(path).map_err(BlobError::io("open", path))?;
+            let directory = self.blobs.tree.make_directory(path).map_err(BlobError::io("open", path))?;
             _ = self.directory.set(directory);
         }
         Ok(self.directory.get().expect("it was set above"))
@@ -287,7 +315,7 @@ impl Drop for Batch {
         let Some(directory) = self.directory.get() else { return };
         for (checksum, entry) in &self.state().entries {
             if let Entry::Staged { .. } = entry {
-                _ = directory.remove(&temporary_name(checksum, self.id));
+                _ = remove_temporary(directory, checksum, self.id);
             }
         }
     }
@@ -316,6 +344,13 @@ impl Entry {
     }
 }
 
+/// Removes a blob's file under its temporary name.
+fn remove_temporary(store: &Directory, checksum: &Checksum, batch: u64) -> io::Result<()> {
+    let name = temporary_name(checksum, batch);
+    let file = Path::new(&name).file_name().unwrap_or_default();
+    store.open_directory(shard_name(checksum))?.remove_file(file)
+}
+
 /// Younger modification times are left alone: garbage collection spares files for an hour.
 const FRESH: Duration = Duration::from_secs(10 * 60);
 
@@ -325,7 +360,7 @@ const NAMING: Duration = Duration::from_secs(60);
 /// Returns what is known of a file of this length, which it was written with, that need not be freshened. One that is
 /// damaged and has its length passes for whole, but no longer than it is [`FRESH`].
 fn unopened(path: &Path, length: u64) -> Option<Metadata> {
-    let metadata = fs::metadata(path).ok()?;
+    let metadata = fs::symlink_metadata(path).ok().filter(Metadata::is_file)?;
     let is_fresh = metadata.modified().is_ok_and(|modified| is_within(modified, FRESH));
     (metadata.len() == length && is_fresh).then_some(metadata)
 }
@@ -334,8 +369,7 @@ fn unopened(path: &Path, length: u64) -> Option<Metadata> {
 ///
 /// What a crash leaves of a file, of git's if not of ours, is cut short or zero at the end: the size stated there is
 /// enough.
-fn keep_file(file: &File, size: u64) -> io::Result<Option<Metadata>> {
-    let metadata = file.metadata()?;
+fn keep_file(file: &File, metadata: Metadata, size: u64) -> io::Result<Option<Metadata>> {
     let length = metadata.len();
     let whole = gzip::is_plausible(length, size) && read_stated_size(file, length)? == size as u32;
     if !whole {

@@ -1,9 +1,8 @@
 //! Writing after the last event.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
-    path::Path,
 };
 
 /// Returns the text of a new file with these events.
@@ -23,12 +22,11 @@ pub struct Appended {
     end: End,
 }
 
-/// Appends events to the file at `path`.
+/// Appends events to a file that is open for reading and writing.
 ///
 /// Costs the size of the events, not of the file. The file must end in `]`; where writing fails the
 /// old end is put back.
-pub fn append(path: &Path, events: &[String]) -> io::Result<Appended> {
-    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+pub fn append(mut file: File, events: &[String]) -> io::Result<Appended> {
     let end = find_end(&mut file)?;
     let mut text = String::with_capacity(events.iter().map(|event| event.len() + 2).sum::<usize>() + 8);
     text.push_str(if end.is_empty_array { "\n" } else { ",\n" });
@@ -103,12 +101,16 @@ mod tests {
     use super::*;
     use crate::events::parse::parse;
 
+    fn open(path: &std::path::Path) -> File {
+        File::options().read(true).write(true).open(path).unwrap()
+    }
+
     fn appended(before: &str, events: &[&str]) -> String {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("events.json");
         std::fs::write(&path, before).unwrap();
         let events: Vec<String> = events.iter().map(ToString::to_string).collect();
-        append(&path, &events).unwrap().sync().unwrap();
+        append(open(&path), &events).unwrap().sync().unwrap();
         std::fs::read_to_string(&path).unwrap()
     }
 
@@ -134,7 +136,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("events.json");
         std::fs::write(&path, "[\n{\"a\":").unwrap();
-        assert!(append(&path, &["{}".to_owned()]).is_err());
+        assert!(append(open(&path), &["{}".to_owned()]).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "[\n{\"a\":");
     }
 }
