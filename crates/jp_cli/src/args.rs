@@ -242,7 +242,11 @@ pub(crate) struct Selected {
 #[command(defer = true)]
 pub(crate) enum Conversation {
     /// List conversations, newest first
-    Ls,
+    Ls {
+        /// List the archived conversations instead
+        #[arg(long)]
+        archived: bool,
+    },
     /// Show what there is to know of a conversation
     Show {
         /// The conversation; the current one if none is named

@@ -11,7 +11,7 @@ use std::{
 use jiff::Timestamp;
 use jp_config::{Assignment, Layer, Layers, Resolved};
 use jp_conversation::EventKind;
-use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, Workspace, Writer};
+use jp_storage::{Conversation, ConversationId, Located, Sessions, Store, StoreError, Workspace, Writer};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -39,6 +39,18 @@ pub(crate) struct Found {
     pub(crate) store: Store,
     pub(crate) located: Located,
     pub(crate) is_local: bool,
+}
+
+impl Found {
+    /// Fails if the conversation is archived.
+    pub(crate) fn refuse_archived(&self) -> Result<(), Failure> {
+        let id = self.located.id;
+        match self.located.is_archived() {
+            true => Err(Failure::new(format!("conversation {id} is archived and read-only"))
+                .with_hint(format!("`jp conversation fork {id}` continues a copy of it."))),
+            false => Ok(()),
+        }
+    }
 }
 
 /// Takes a conversation out of all, unless there is another of its id: it is not known which one is meant.
@@ -122,12 +134,24 @@ impl<'a> Context<'a> {
         self.workspace.sessions(self.environment.session.as_deref())
     }
 
-    /// Returns all conversations of both stores, newest first.
+    /// Returns all conversations of both stores but those that are archived, newest first.
     pub(crate) fn conversations(&self) -> Result<Vec<Found>, Failure> {
+        self.found_by(Store::list)
+    }
+
+    /// Returns the archived conversations of both stores, newest first.
+    pub(crate) fn archived_conversations(&self) -> Result<Vec<Found>, Failure> {
+        self.found_by(Store::list_archived)
+    }
+
+    fn found_by(
+        &self,
+        list: impl Fn(&Store) -> Result<Vec<Located>, StoreError>,
+    ) -> Result<Vec<Found>, Failure> {
         let mut found = Vec::new();
         for is_local in [false, true] {
             let store = self.store(is_local);
-            let located = store.list()?;
+            let located = list(&store)?;
             found.extend(located.into_iter().map(|located| Found {
                 store: store.clone(),
                 located,
@@ -172,8 +196,12 @@ impl<'a> Context<'a> {
         let id = id
             .parse::<ConversationId>()
             .map_err(|error| Failure::usage(format!("{error}")).with_hint(hint))?;
-        let conversations = self.conversations()?;
-        match conversations.iter().position(|found| found.located.id == id) {
+        let is_named = |found: &Found| found.located.id == id;
+        let mut conversations = self.conversations()?;
+        if !conversations.iter().any(is_named) {
+            conversations = self.archived_conversations()?;
+        }
+        match conversations.iter().position(is_named) {
             Some(place) => the_only(conversations, place),
             None => Err(Failure::new(format!("there is no conversation {id}")).with_hint(hint)),
         }

@@ -1,8 +1,10 @@
 use std::{
     io,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
+use jiff::Timestamp;
 use jp_conversation::{Event, EventError, Stream};
 use serde_json::Value;
 
@@ -85,14 +87,16 @@ pub(crate) struct Line {
 pub(crate) struct ReadEvents {
     /// The events in the current format.
     pub lines: Vec<Line>,
-    /// Where the whole events end, and what follows, where the file is torn.
-    pub torn: Option<std::ops::Range<usize>>,
+    /// What follows the last whole event and is lost, if the file is torn.
+    pub torn: Option<Vec<u8>>,
     pub warnings: Vec<String>,
     pub form: Form,
 }
 
 pub(crate) const EVENTS: &str = "events.json";
 pub(crate) const METADATA: &str = "metadata.json";
+/// What a version before the first `events.json` kept: exchanges of a message and its reply.
+const MESSAGES: &str = "messages.json";
 pub(crate) const BASE_CONFIG: &str = "base_config.json";
 
 /// Reads the configuration of an older version, if there is any, for a fork.
@@ -120,7 +124,7 @@ pub(crate) fn read(
     id: ConversationId,
     places: &Places,
 ) -> Result<Conversation, ReadError> {
-    let (stream, form, mut warnings) = read_stream(tree, &directory.join(EVENTS), places)?;
+    let (stream, form, mut warnings) = read_either(directory, |path| read_stream(tree, path, places))?;
     let metadata = read_metadata(tree, directory, &mut warnings)?;
     let base_config = read_json(tree, &directory.join(BASE_CONFIG))?;
     Ok(Conversation { id, directory: directory.to_owned(), metadata, stream, base_config, warnings, form })
@@ -133,26 +137,39 @@ fn read_stream(tree: &Tree, path: &Path, places: &Places) -> Result<(Stream, For
         let read = convert(path, &bytes, &parsed)?;
         return Ok((stream_of_lines(path, &read.lines, places)?, read.form, read.warnings));
     }
-    Ok((stream_of_file(path, &bytes, &parsed, places)?, form_of(&parsed), torn_warning(path, &parsed)))
+    let warnings = torn_warning(path, &bytes, &parsed);
+    Ok((stream_of_file(path, &bytes, &parsed, places)?, form_of(path, &parsed), warnings))
+}
+
+/// Reads the events in `directory`, or what was in their place before there were any.
+pub(crate) fn read_either<T>(
+    directory: &Path,
+    read: impl Fn(&Path) -> Result<T, ReadError>,
+) -> Result<T, ReadError> {
+    let is_missing = |read: &Result<T, ReadError>| matches!(read, Err(ReadError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound);
+    let events = read(&directory.join(EVENTS));
+    if !is_missing(&events) {
+        return events;
+    }
+    let messages = read(&directory.join(MESSAGES));
+    if is_missing(&messages) { events } else { messages }
 }
 
 /// Reads the events in `directory` as lines of JSON in the current format.
 pub(crate) fn read_lines(tree: &Tree, directory: &Path) -> Result<ReadEvents, ReadError> {
-    let path = directory.join(EVENTS);
-    let bytes = read_file(tree, &path)?;
-    let parsed = parse_events(&path, &bytes)?;
-    if has_older(&parsed) {
-        return convert(&path, &bytes, &parsed);
-    }
-    Ok(ReadEvents {
-        lines: parsed
-            .events
-            .iter()
-            .map(|event| Line { json: (*event).to_owned(), is_converted: false, has_places: true })
-            .collect(),
-        form: form_of(&parsed),
-        warnings: torn_warning(&path, &parsed),
-        torn: parsed.torn,
+    let line = |event: &&str| Line { json: (*event).to_owned(), is_converted: false, has_places: true };
+    let take = |path: &Path, bytes: &[u8], parsed: &Parsed<'_>| match has_older(parsed) {
+        true => convert(path, bytes, parsed),
+        false => Ok(ReadEvents {
+            lines: parsed.events.iter().map(line).collect(),
+            form: form_of(path, parsed),
+            warnings: torn_warning(path, bytes, parsed),
+            torn: lost_end_of(bytes, parsed),
+        }),
+    };
+    read_either(directory, |path| {
+        let bytes = read_file(tree, path)?;
+        take(path, &bytes, &parse_events(path, &bytes)?)
     })
 }
 
@@ -163,23 +180,40 @@ fn convert(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Result<ReadEvents,
     // Of a mixture nobody knows what an older version wrote and what had its time edited.
     let has_places = older.contains(&false);
     let mut values = Vec::with_capacity(parsed.events.len());
-    for (event, _) in parsed.events.iter().zip(&older).filter(|(_, is_older)| are_all || **is_older) {
-        values.push(
-            serde_json::from_str(event).map_err(|error| event_error(path, bytes, event, &error.into()))?,
-        );
+    let mut time = time_before(path, parsed);
+    for (event, is_older) in parsed.events.iter().zip(&older) {
+        let own = legacy::time_of(event);
+        time = own.unwrap_or(time);
+        if are_all || *is_older {
+            let mut value = serde_json::from_str(event)
+                .map_err(|error| event_error(path, bytes, event, &error.into()))?;
+            legacy::add_time(&mut value, time);
+            values.push(value);
+        }
     }
     let converted = legacy::convert(values, are_all);
     let mut events = converted.events.iter();
-    let lines = parsed.events.iter().zip(&older).map(|(event, is_older)| match are_all || *is_older {
-        true => {
-            Line { json: events.next().expect("one for each").to_string(), is_converted: true, has_places }
+    let mut lines = Vec::with_capacity(parsed.events.len());
+    for (event, is_older) in parsed.events.iter().zip(&older) {
+        if are_all || *is_older {
+            let event = events.next().expect("one for each");
+            let line = |event: &Value| Line { json: event.to_string(), is_converted: true, has_places };
+            lines.extend(event.iter().map(line));
+        } else {
+            lines.push(Line { json: (*event).to_owned(), is_converted: false, has_places });
         }
-        false => Line { json: (*event).to_owned(), is_converted: false, has_places },
-    });
-    let lines = lines.collect();
-    let mut warnings = torn_warning(path, parsed);
+    }
+    let mut warnings = torn_warning(path, bytes, parsed);
     warnings.extend(converted.warnings.iter().map(|warning| format!("{}: {warning}", path.display())));
-    Ok(ReadEvents { lines, torn: parsed.torn.clone(), warnings, form: Form::Older })
+    Ok(ReadEvents { lines, torn: lost_end_of(bytes, parsed), warnings, form: Form::Older })
+}
+
+/// Returns the time of what comes before the first event: when the conversation was made, as its directory's name says.
+fn time_before(path: &Path, parsed: &Parsed<'_>) -> Timestamp {
+    let name = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    let made = name.and_then(ConversationId::of_directory).and_then(ConversationId::created_at);
+    let first = || parsed.events.iter().find_map(|event| legacy::time_of(event));
+    made.or_else(first).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 /// Returns whether an older version wrote some of it: one may have been edited by hand since, or be a merge of two.
@@ -187,19 +221,33 @@ fn has_older(parsed: &Parsed<'_>) -> bool {
     parsed.events.iter().any(|event| legacy::is_older(event))
 }
 
-fn form_of(parsed: &Parsed<'_>) -> Form {
-    if parsed.torn.is_some() { Form::Torn } else { Form::Current }
+fn form_of(path: &Path, parsed: &Parsed<'_>) -> Form {
+    match parsed.torn {
+        _ if path.ends_with(MESSAGES) => Form::Older,
+        Some(_) => Form::Torn,
+        None => Form::Current,
+    }
 }
 
-fn torn_warning(path: &Path, parsed: &Parsed<'_>) -> Vec<String> {
-    let warning = |torn: &std::ops::Range<usize>| {
+/// Returns the bytes that a torn end loses: none if only the closing bracket is missing.
+fn lost_end(bytes: &[u8], parsed: &Parsed<'_>) -> Option<Range<usize>> {
+    let is_lost = |torn: &Range<usize>| !matches!(bytes[torn.clone()].trim_ascii(), b"" | b"[");
+    parsed.torn.clone().filter(is_lost)
+}
+
+fn lost_end_of(bytes: &[u8], parsed: &Parsed<'_>) -> Option<Vec<u8>> {
+    lost_end(bytes, parsed).map(|torn| bytes[torn].to_owned())
+}
+
+fn torn_warning(path: &Path, bytes: &[u8], parsed: &Parsed<'_>) -> Vec<String> {
+    let warning = |torn: Range<usize>| {
         let (path, events) = (path.display(), parsed.events.len());
         let bytes = if torn.len() == 1 { "1 byte".to_owned() } else { format!("{} bytes", torn.len()) };
         format!(
             "{path} was cut off after event {events}: what follows, {bytes}, is no event and is left out; the next write keeps it in {EVENTS}.torn-1, or a later number, beside it"
         )
     };
-    parsed.torn.iter().map(warning).collect()
+    lost_end(bytes, parsed).map(warning).into_iter().collect()
 }
 
 fn stream_of_file(
@@ -260,8 +308,10 @@ fn parse_events<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parsed<'a>, ReadErro
 fn read_metadata(tree: &Tree, directory: &Path, warnings: &mut Vec<String>) -> Result<Metadata, ReadError> {
     let path = directory.join(METADATA);
     match tree.read(&path) {
-        Ok(bytes) if bytes.iter().any(|byte| *byte != 0) => {
-            Metadata::from_json(&bytes).map_err(|source| ReadError::Json { path, source })
+        Ok(bytes) if bytes.iter().any(|byte| *byte != 0) => Ok(Metadata::from_json(&bytes)
+            .unwrap_or_else(|error| replace_damaged(&path, &describe_damage(&bytes, &error), warnings))),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Ok(replace_damaged(&path, &error.to_string(), warnings))
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(ReadError::Io { path, source: error }),
         // Missing, or never brought to disk before the power went.
@@ -270,6 +320,23 @@ fn read_metadata(tree: &Tree, directory: &Path, warnings: &mut Vec<String>) -> R
             Ok(Metadata::default())
         }
     }
+}
+
+fn describe_damage(bytes: &[u8], error: &serde_json::Error) -> String {
+    let has_marks = bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< "));
+    match has_marks {
+        true => "git left the marks of a merge in it: keep one side".to_owned(),
+        false => error.to_string(),
+    }
+}
+
+/// Returns empty metadata for a file that can't be read. The events are whole, so the conversation opens without it.
+fn replace_damaged(path: &Path, cause: &str, warnings: &mut Vec<String>) -> Metadata {
+    let path = path.display();
+    warnings.push(format!(
+        "{path} can't be read, so the conversation has no title: {cause}; the next message renames the file to {METADATA}.damaged-1, or a later number"
+    ));
+    Metadata::damaged()
 }
 
 fn read_json(tree: &Tree, path: &Path) -> Result<Option<Value>, ReadError> {

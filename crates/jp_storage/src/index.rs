@@ -11,10 +11,10 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ConversationId, Located, Metadata, Store,
-    conversation::{EVENTS, METADATA},
+    ConversationId, Located, Metadata, ReadError, Store,
+    conversation::{self, EVENTS, METADATA},
     events::parse,
-    files,
+    files, legacy,
 };
 
 /// What a list of conversations shows of one.
@@ -42,8 +42,11 @@ struct Entry {
     summary: Summary,
 }
 
-/// Length and time of change of both files.
-type State = [u64; 4];
+/// Length and time of change of both files, and the version of jp's reading.
+type State = [u64; 5];
+
+/// Version of the summary format; bump it when older summaries would be wrong.
+const READING: u64 = 2;
 
 impl Index {
     /// Reads the cache at `path`; one that is missing or damaged is empty.
@@ -97,7 +100,7 @@ fn state(directory: &Path) -> State {
         let since = modified.and_then(|modified| modified.duration_since(UNIX_EPOCH).ok());
         since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
     };
-    [length(&events), changed(&events), length(&metadata), changed(&metadata)]
+    [length(&events), changed(&events), length(&metadata), changed(&metadata), READING]
 }
 
 fn summarise(store: &Store, located: &Located) -> Summary {
@@ -111,14 +114,12 @@ fn summarise(store: &Store, located: &Located) -> Summary {
 }
 
 fn count_turns(store: &Store, located: &Located) -> Option<usize> {
-    #[derive(Deserialize)]
-    struct Head<'a> {
-        #[serde(borrow, rename = "type", default)]
-        kind: std::borrow::Cow<'a, str>,
-    }
-    let bytes = store.tree().read(&located.directory.join(EVENTS)).ok()?;
-    let parsed = parse::parse(&bytes).ok()?;
-    let is_request =
-        |event: &&&str| serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| head.kind == "chat_request");
-    Some(parsed.events.iter().filter(is_request).count())
+    let is_request = |event: &&&str| legacy::is_request(event);
+    let read = |path: &Path| {
+        let bytes = conversation::read_file(store.tree(), path)?;
+        let parsed = parse::parse(&bytes);
+        let parsed = parsed.map_err(|source| ReadError::Events { path: path.to_owned(), source })?;
+        Ok(parsed.events.iter().filter(is_request).count())
+    };
+    conversation::read_either(&located.directory, read).ok()
 }

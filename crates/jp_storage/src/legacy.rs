@@ -4,35 +4,94 @@
 //! configuration deltas are wrapped, base64 is decoded, times become RFC 3339, a question's
 //! `answer_type` becomes a schema.
 
+use jiff::Timestamp;
 use jp_conversation::parse_timestamp;
 use jp_resource::decode_base64;
 use jp_tool::AnswerType;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Events in the current format.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Converted {
-    /// The events' JSON objects.
-    pub events: Vec<Value>,
+    /// The JSON objects that each event became: one, or several where an older version wrote them as one.
+    pub events: Vec<Vec<Value>>,
     /// What could not be converted and was kept as it is.
     pub warnings: Vec<String>,
+}
+
+/// An event's envelope.
+#[derive(serde::Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    timestamp: Option<std::borrow::Cow<'a, str>>,
+    #[serde(borrow, default, rename = "type")]
+    kind: std::borrow::Cow<'a, str>,
+    /// What the model answered, in an exchange of `messages.json`.
+    #[serde(default)]
+    reply: Option<serde::de::IgnoredAny>,
+}
+
+impl Head<'_> {
+    /// Returns whether it holds whole messages, with calls of tools or their results.
+    fn is_message(&self) -> bool {
+        match &*self.kind {
+            "" => self.reply.is_some(),
+            kind => is_message(kind),
+        }
+    }
 }
 
 /// Returns whether an event is as an older version wrote it; cheap, on its text.
 #[must_use]
 pub(crate) fn is_older(event: &str) -> bool {
-    // As this version writes it: the time first, with its `T`.
-    let time = event.strip_prefix(r#"{"timestamp":""#);
-    if time.is_some_and(|time| time.as_bytes().get(10) == Some(&b'T')) {
+    if current_kind(event).is_some_and(|kind| !is_message(kind)) {
         return false;
     }
-    #[derive(serde::Deserialize)]
-    struct Head<'a> {
-        #[serde(borrow, default)]
-        timestamp: std::borrow::Cow<'a, str>,
+    serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| match &head.timestamp {
+        // RFC 3339 has a `T` where the older format has a space.
+        Some(time) => time.as_bytes().get(10) == Some(&b' ') || head.is_message(),
+        None => head.kind == "config_delta" || head.is_message(),
+    })
+}
+
+/// Returns the kind of an event as this version writes it: the time first, with its `T`, and then the kind.
+fn current_kind(event: &str) -> Option<&str> {
+    let (time, rest) = event.strip_prefix(r#"{"timestamp":""#)?.split_once('"')?;
+    let (kind, _) = rest.strip_prefix(r#","type":""#)?.split_once('"')?;
+    (time.as_bytes().get(10) == Some(&b'T')).then_some(kind)
+}
+
+/// Returns whether events of this kind hold a whole message, with its calls of tools or their results.
+fn is_message(kind: &str) -> bool {
+    matches!(kind, USER_MESSAGE | ASSISTANT_MESSAGE)
+}
+
+const USER_MESSAGE: &str = "user_message";
+const ASSISTANT_MESSAGE: &str = "assistant_message";
+
+/// Returns when an event happened, if it says so.
+#[must_use]
+pub(crate) fn time_of(event: &str) -> Option<Timestamp> {
+    parse_timestamp(&serde_json::from_str::<Head<'_>>(event).ok()?.timestamp?).ok()
+}
+
+/// Gives an event a time if it has none: an older version wrote none into a `config_delta`.
+pub(crate) fn add_time(event: &mut Value, time: Timestamp) {
+    if let Some(event) = event.as_object_mut()
+        && event.get("timestamp").is_none_or(Value::is_null)
+    {
+        event.insert("timestamp".to_owned(), time.to_string().into());
     }
-    // RFC 3339 has a `T` where the older format has a space.
-    serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| head.timestamp.as_bytes().get(10) == Some(&b' '))
+}
+
+/// Returns whether a message of the user begins a turn, and does not hold results of tools.
+pub(crate) fn is_request(event: &str) -> bool {
+    serde_json::from_str::<Head<'_>>(event).is_ok_and(|head| match &*head.kind {
+        "chat_request" => true,
+        USER_MESSAGE | "" if head.is_message() => serde_json::from_str::<Map<String, Value>>(event)
+            .is_ok_and(|event| message_of(&event).is_some_and(|(_, message)| message.is_string())),
+        _ => false,
+    })
 }
 
 /// Converts events: a whole conversation, or those of one that an older version wrote.
@@ -57,7 +116,124 @@ pub(crate) fn convert(mut events: Vec<Value>, are_all: bool) -> Converted {
             _ => {}
         }
     }
+    let split = |(index, event): (usize, Value)| {
+        split_message(event).unwrap_or_else(|event| {
+            warnings
+                .push(format!("event {}: this message has an unknown form and is kept unchanged", index + 1));
+            vec![event]
+        })
+    };
+    let events = events.into_iter().enumerate().map(split).collect();
     Converted { events, warnings }
+}
+
+/// Makes several events of one that holds a whole message; any other stays as it is. Fails on a message without
+/// anything that is known, and returns it.
+fn split_message(event: Value) -> Result<Vec<Value>, Value> {
+    let parts = match (event.get("type").and_then(Value::as_str), event.as_object()) {
+        (Some(USER_MESSAGE), Some(message)) => split_user_message(message),
+        (Some(ASSISTANT_MESSAGE), Some(message)) => split_assistant_message(message),
+        (None, Some(exchange)) if exchange.contains_key("reply") => split_exchange(exchange),
+        _ => return Ok(vec![event]),
+    };
+    let Some(mut parts) = parts.filter(|parts| !parts.is_empty()) else { return Err(event) };
+    // Each part happened then; what nobody knows stays with the first.
+    let time = event.get("timestamp").cloned();
+    for part in &mut parts {
+        let kind = part.shift_remove_entry("type");
+        let fields = std::mem::take(part);
+        part.extend(time.clone().map(|time| ("timestamp".to_owned(), time)));
+        part.extend(kind.into_iter().chain(fields));
+    }
+    if let (Some(first), Value::Object(event)) = (parts.first_mut(), event) {
+        let is_known = |key: &str| MESSAGE_FIELDS.contains(&key);
+        let unknown = event.into_iter().filter(|(key, _)| !is_known(key));
+        unknown.for_each(|(key, value)| _ = first.entry(key).or_insert(value));
+    }
+    Ok(parts.into_iter().map(Value::Object).collect())
+}
+
+/// Fields of a message that its parts have under names of their own.
+const MESSAGE_FIELDS: [&str; 10] = [
+    "timestamp",
+    "type",
+    "message",
+    "query",
+    "content",
+    "results",
+    "reasoning",
+    "tool_calls",
+    "metadata",
+    "reply",
+];
+
+/// Splits what `messages.json` has an element for: a message of the user and the reply of the model.
+fn split_exchange(exchange: &Map<String, Value>) -> Option<Vec<Map<String, Value>>> {
+    let mut parts = split_user_message(exchange)?;
+    let reply = exchange.get("reply")?.as_object()?;
+    let mut answers = split_assistant_message(reply)?;
+    if let Some(first) = answers.first_mut() {
+        let is_known = |key: &str| MESSAGE_FIELDS.contains(&key);
+        let unknown = reply.iter().filter(|(key, _)| !is_known(key));
+        unknown.for_each(|(key, value)| _ = first.entry(key).or_insert_with(|| value.clone()));
+    }
+    parts.extend(answers);
+    Some(parts)
+}
+
+/// Finds what the user said, or what tools returned to the model.
+fn message_of(message: &Map<String, Value>) -> Option<(&str, &Value)> {
+    let keys = ["message", "query", "content", "results"].into_iter();
+    keys.filter_map(|key| Some((key, message.get(key)?)))
+        .find(|(_, value)| value.is_string() || value.is_array())
+}
+
+fn split_user_message(message: &Map<String, Value>) -> Option<Vec<Map<String, Value>>> {
+    match message_of(message)?.1 {
+        Value::Array(results) => results.iter().map(convert_result).collect(),
+        content => Some(vec![fields(json!({"type": "chat_request", "content": content}))]),
+    }
+}
+
+/// Converts a result of a tool; its error flag was called `error`.
+fn convert_result(result: &Value) -> Option<Map<String, Value>> {
+    let mut result = result.as_object()?.clone();
+    let is_error = result.shift_remove("error").filter(Value::is_boolean).unwrap_or(Value::Bool(false));
+    let is_whole =
+        result.get("id").is_some_and(Value::is_string) && result.get("content").is_some_and(Value::is_string);
+    result.insert("type".to_owned(), "tool_call_response".into());
+    result.entry("is_error").or_insert(is_error);
+    is_whole.then_some(result)
+}
+
+fn split_assistant_message(message: &Map<String, Value>) -> Option<Vec<Map<String, Value>>> {
+    let text = |key: &str| message.get(key).filter(|text| text.as_str().is_some_and(|text| !text.is_empty()));
+    let reasoning = text("reasoning").map(|text| json!({"type": "chat_response", "reasoning": text}));
+    let words = text("content").or_else(|| text("message"));
+    let words = words.map(|text| json!({"type": "chat_response", "message": text}));
+    let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+    let calls: Vec<_> = calls.map(convert_call).collect::<Option<_>>()?;
+    let said = reasoning.into_iter().chain(words).map(fields);
+    let mut parts: Vec<_> = said.chain(calls).collect();
+    // What the provider wants back belongs to what it said first.
+    if let (Some(first), Some(Value::Object(metadata))) = (parts.first_mut(), message.get("metadata")) {
+        first.insert("metadata".to_owned(), Value::Object(metadata.clone()));
+    }
+    Some(parts)
+}
+
+fn convert_call(call: &Value) -> Option<Map<String, Value>> {
+    let mut call = call.as_object()?.clone();
+    let is_whole = ["id", "name"].iter().all(|key| call.get(*key).is_some_and(Value::is_string));
+    call.insert("type".to_owned(), "tool_call_request".into());
+    is_whole.then_some(call)
+}
+
+fn fields(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
 }
 
 /// Decides for the conversation as a whole whether tool arguments and results are base64.
@@ -145,9 +321,12 @@ fn schema(answer_type: &Value) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+
+    /// Converts events each of which becomes one.
+    fn convert_each(events: Vec<Value>, are_all: bool) -> Vec<Value> {
+        convert(events, are_all).events.into_iter().map(|mut event| event.remove(0)).collect()
+    }
 
     #[test]
     fn base64_of_both_alphabets_is_decoded_and_damage_is_kept_with_a_warning() {
@@ -156,9 +335,9 @@ mod tests {
         events.push(json!({"type": "tool_call_request", "arguments": {"a": [{"b": "eA=="}], "n": 1}}));
         events.push(response("damaged!"));
         let converted = convert(events, true);
-        assert_eq!(converted.events[0], response("a>?"));
-        assert_eq!(converted.events[10]["arguments"], json!({"a": [{"b": "x"}], "n": 1}));
-        assert_eq!(converted.events[11], response("damaged!"));
+        assert_eq!(converted.events[0], [response("a>?")]);
+        assert_eq!(converted.events[10][0]["arguments"], json!({"a": [{"b": "x"}], "n": 1}));
+        assert_eq!(converted.events[11], [response("damaged!")]);
         assert_eq!(converted.warnings, ["event 12: damaged base64 kept as it is"]);
     }
 
@@ -166,7 +345,7 @@ mod tests {
     fn plain_text_that_could_be_base64_is_left_alone() {
         let call = |path: &str| json!({"type": "tool_call_request", "arguments": {"path": path}});
         let events = vec![call("abcd"), call("src/lib.rs"), call("two words")];
-        assert_eq!(convert(events.clone(), true).events, events);
+        assert_eq!(convert_each(events.clone(), true), events);
     }
 
     #[test]
@@ -174,16 +353,15 @@ mod tests {
         let call = |time: &str, path: &str| json!({"timestamp": time, "type": "tool_call_request", "arguments": {"path": path}});
         let older = vec![call("2026-11-21 12:00:00.5", "YWJjZA==")];
         let time = "2026-11-21T12:00:00.5Z";
-        assert_eq!(convert(older.clone(), false).events, [call(time, "YWJjZA==")]);
-        assert_eq!(convert(older, true).events, [call(time, "abcd")]);
+        assert_eq!(convert_each(older.clone(), false), [call(time, "YWJjZA==")]);
+        assert_eq!(convert_each(older, true), [call(time, "abcd")]);
     }
 
     #[test]
     fn flat_delta_is_wrapped_and_keeps_everything() {
         let event = json!({"type": "config_delta", "timestamp": "2025-12-04 09:28:23.2", "inherit": true, "assistant": {}});
-        let converted = convert(vec![event], true);
         assert_eq!(
-            converted.events,
+            convert_each(vec![event], true),
             [
                 json!({"type": "config_delta", "timestamp": "2025-12-04T09:28:23.2Z", "delta": {"inherit": true, "assistant": {}}})
             ]
@@ -191,10 +369,81 @@ mod tests {
     }
 
     #[test]
+    fn messages_become_the_events_that_they_hold() {
+        let time = "2025-07-30 10:00:00.5";
+        let events = vec![
+            json!({"timestamp": time, "type": "user_message", "message": "go", "mood": "good"}),
+            json!({"timestamp": time, "type": "assistant_message", "provider": "openai", "reasoning": "hm", "content": "well",
+                "tool_calls": [{"id": "1", "name": "f", "arguments": {"a": "x"}}], "metadata": {"k": "v"}}),
+            json!({"timestamp": time, "type": "user_message", "message": [{"id": "1", "content": "y", "error": true}]}),
+            json!({"timestamp": time, "type": "user_message", "message": 7}),
+        ];
+        let converted = convert(events, true);
+        let time = "2025-07-30T10:00:00.5Z";
+        assert_eq!(
+            converted.events,
+            [
+                vec![json!({"timestamp": time, "type": "chat_request", "content": "go", "mood": "good"})],
+                vec![
+                    json!({"timestamp": time, "type": "chat_response", "reasoning": "hm", "metadata": {"k": "v"}, "provider": "openai"}),
+                    json!({"timestamp": time, "type": "chat_response", "message": "well"}),
+                    json!({"timestamp": time, "type": "tool_call_request", "id": "1", "name": "f", "arguments": {"a": "x"}}),
+                ],
+                vec![
+                    json!({"timestamp": time, "type": "tool_call_response", "id": "1", "content": "y", "is_error": true})
+                ],
+                vec![json!({"timestamp": time, "type": "user_message", "message": 7})],
+            ]
+        );
+        assert_eq!(converted.warnings, ["event 4: this message has an unknown form and is kept unchanged"]);
+    }
+
+    #[test]
+    fn exchange_becomes_a_request_and_its_answer() {
+        let events = vec![
+            json!({"timestamp": "2025-05-02 16:43:28.8", "message": "go", "context": {"persona_id": "default"},
+                "reply": {"provider": "anthropic", "content": "well", "tool_calls": [{"id": "1", "name": "f", "arguments": {}}]}}),
+            json!({"timestamp": "2025-05-02 16:43:29.8", "message": [{"id": "1", "content": "y", "error": false}], "reply": {}}),
+        ];
+        let converted = convert(events, true);
+        let times = ["2025-05-02T16:43:28.8Z", "2025-05-02T16:43:29.8Z"];
+        assert_eq!(
+            converted.events,
+            [
+                vec![
+                    json!({"timestamp": times[0], "type": "chat_request", "content": "go", "context": {"persona_id": "default"}}),
+                    json!({"timestamp": times[0], "type": "chat_response", "message": "well", "provider": "anthropic"}),
+                    json!({"timestamp": times[0], "type": "tool_call_request", "id": "1", "name": "f", "arguments": {}}),
+                ],
+                vec![
+                    json!({"timestamp": times[1], "type": "tool_call_response", "id": "1", "content": "y", "is_error": false})
+                ],
+            ]
+        );
+    }
+
+    #[test]
+    fn older_events_are_known_by_their_time_or_their_kind() {
+        let time = "2026-11-21T12:00:00Z";
+        for (event, is_old) in [
+            (format!(r#"{{"timestamp":"{time}","type":"chat_request","content":"user_message"}}"#), false),
+            (format!(r#"{{"timestamp":"{time}","type":"user_message","message":"x"}}"#), true),
+            (format!(r#"{{"type": "assistant_message", "timestamp": "{time}"}}"#), true),
+            (r#"{"timestamp":"2025-11-21 12:00:00.5","type":"turn_start"}"#.to_owned(), true),
+            (r#"{"type": "config_delta"}"#.to_owned(), true),
+            (r#"{"timestamp":null,"type":"config_delta"}"#.to_owned(), true),
+            (format!(r#"{{"timestamp":"{time}","message":"x","reply":{{}}}}"#), true),
+            (r#"{"type":"chat_request","content":"x"}"#.to_owned(), false),
+        ] {
+            assert_eq!(is_older(&event), is_old, "{event}");
+        }
+    }
+
+    #[test]
     fn answer_type_becomes_a_schema() {
         let question = |answer_type| {
             let event = json!({"type": "inquiry_request", "id": "call.apply", "question": {"text": "?", "answer_type": answer_type}});
-            convert(vec![event], true).events.remove(0)["question"].take()
+            convert_each(vec![event], true).remove(0)["question"].take()
         };
         assert_eq!(
             question(json!({"type": "boolean"})),

@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Metadata {
     fields: Map<String, Value>,
+    /// Whether there is a file that can't be read, which must not be replaced without a trace.
+    pub(crate) is_damaged: bool,
 }
 
 impl Metadata {
@@ -22,9 +24,14 @@ impl Metadata {
         metadata
     }
 
+    /// Stands for the metadata in a file that can't be read.
+    pub(crate) fn damaged() -> Self {
+        Self { is_damaged: true, ..Self::default() }
+    }
+
     /// Reads the file's bytes.
     pub fn from_json(bytes: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(bytes).map(|fields| Self { fields })
+        serde_json::from_slice(bytes).map(|fields| Self { fields, is_damaged: false })
     }
 
     /// Writes the file's bytes.

@@ -40,7 +40,23 @@ pub struct Located {
     pub directory: PathBuf,
 }
 
+/// Directory below the conversations where an older jp moves archived ones.
+const ARCHIVE: &str = ".archive";
+
+/// The entries of a directory of conversations.
+#[derive(Debug, Default)]
+struct Listed {
+    located: Vec<Located>,
+    has_archive: bool,
+}
+
 impl Located {
+    /// Returns whether it is archived, so that jp reads it and does not write to it.
+    #[must_use]
+    pub fn is_archived(&self) -> bool {
+        self.directory.parent().is_some_and(|parent| parent.ends_with(ARCHIVE))
+    }
+
     /// Returns the file that its events are in.
     #[must_use]
     pub fn events(&self) -> PathBuf {
@@ -88,26 +104,40 @@ impl Store {
         &self.directory
     }
 
-    /// Returns all conversations, newest first; opens no file of theirs.
+    /// Returns all conversations but those that are archived, newest first; opens no file of theirs.
     pub fn list(&self) -> Result<Vec<Located>, StoreError> {
-        let path = self.conversations();
+        Ok(self.list_in(self.conversations())?.located)
+    }
+
+    /// Returns the conversations that an older jp archived, newest first; opens no file of theirs.
+    pub fn list_archived(&self) -> Result<Vec<Located>, StoreError> {
+        Ok(self.list_in(self.conversations().join(ARCHIVE))?.located)
+    }
+
+    fn list_in(&self, path: PathBuf) -> Result<Listed, StoreError> {
         let entries = match self.tree.directory(&path).and_then(|directory| directory.entries()) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Listed::default()),
             Err(source) => return Err(StoreError::Io { path, source }),
         };
+        let has_archive = entries.iter().any(|name| name == ARCHIVE);
         let located = |name: OsString| {
             let id = ConversationId::of_directory(name.to_str()?)?;
             Some(Located { id, directory: path.join(name) })
         };
         let mut found: Vec<Located> = entries.into_iter().filter_map(located).collect();
         found.sort_by(|a, b| b.id.cmp(&a.id).then_with(|| a.directory.cmp(&b.directory)));
-        Ok(found)
+        Ok(Listed { located: found, has_archive })
     }
 
-    /// Finds a conversation by its id.
+    /// Finds a conversation by its id, among those that are archived too.
     pub fn find(&self, id: ConversationId) -> Result<Option<Located>, StoreError> {
-        Ok(self.list()?.into_iter().find(|located| located.id == id))
+        let Listed { located, has_archive } = self.list_in(self.conversations())?;
+        let found = located.into_iter().find(|located| located.id == id);
+        if found.is_some() || !has_archive {
+            return Ok(found);
+        }
+        Ok(self.list_archived()?.into_iter().find(|located| located.id == id))
     }
 
     fn has(&self, id: ConversationId) -> Result<bool, StoreError> {

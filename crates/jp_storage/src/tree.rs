@@ -101,6 +101,12 @@ impl Tree {
         }
     }
 
+    /// Renames the entry at `path` within its directory.
+    pub(crate) fn rename(&self, path: &Path, other: &Path) -> io::Result<()> {
+        let ((parent, from), (_, to)) = (split(path)?, split(other)?);
+        self.directory(parent)?.rename(from, to)
+    }
+
     fn base(&self) -> io::Result<&Directory> {
         if self.opened.get().is_none() {
             let base = Directory::open(&self.base, self.access)?;

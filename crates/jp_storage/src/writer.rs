@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     Batch, BlobError, Blobs, ConversationId, Metadata, Places, ReadError,
-    conversation::{EVENTS, Form, Line, METADATA, read_file, read_lines},
+    conversation::{EVENTS, Form, Line, METADATA, read_lines},
     events::append,
     files,
     lock::Lock,
@@ -78,6 +78,8 @@ pub(crate) enum Work {
     Sync(append::Appended),
     /// Replacing the metadata.
     Metadata(Tree, Vec<u8>),
+    /// Setting aside a file of metadata that can't be read, and writing one in its place.
+    DamagedMetadata(Tree, Vec<u8>),
     /// Writing a new conversation, and giving it its name once its content and its files are on disk.
     Publish(Box<Unpublished>),
 }
@@ -104,6 +106,7 @@ impl Pending {
             Work::None => Ok(()),
             Work::Sync(appended) => appended.sync(),
             Work::Metadata(tree, json) => tree.replace_soon(&self.directory.join(METADATA), &json).map(drop),
+            Work::DamagedMetadata(tree, json) => replace_damaged_metadata(&tree, &self.directory, &json),
             Work::Publish(unpublished) => return unpublished.publish(&self.directory),
         };
         done.map_err(|source| WriteError::Io { path: self.directory, source })
@@ -186,7 +189,11 @@ impl Writer {
     /// Records that the conversation was used now, once the returned work is finished.
     pub fn activate(&mut self, now: Timestamp) -> Pending {
         self.metadata.activate(now);
-        Pending::new(&self.directory, Work::Metadata(self.tree.clone(), self.metadata.to_json()))
+        let work = match std::mem::take(&mut self.metadata.is_damaged) {
+            true => Work::DamagedMetadata,
+            false => Work::Metadata,
+        };
+        Pending::new(&self.directory, work(self.tree.clone(), self.metadata.to_json()))
     }
 
     /// Moves the events' content to the batch, and returns what is written of them.
@@ -220,7 +227,7 @@ impl Writer {
     fn rewrite(&self, new: Vec<String>, batch: Batch) -> Result<(), WriteError> {
         let read = read_lines(&self.tree, &self.directory)?;
         if let Some(torn) = &read.torn {
-            self.write_aside(torn.clone())?;
+            self.write_aside(torn)?;
         }
         let mut lines = Vec::with_capacity(read.lines.len() + new.len());
         for line in &read.lines {
@@ -260,7 +267,7 @@ impl Writer {
     fn repair_torn_end(&self) -> Result<(), WriteError> {
         let read = read_lines(&self.tree, &self.directory)?;
         if let Some(torn) = &read.torn {
-            self.write_aside(torn.clone())?;
+            self.write_aside(torn)?;
         }
         let path = self.directory.join(EVENTS);
         let lines: Vec<String> = read.lines.into_iter().map(|line| line.json).collect();
@@ -270,12 +277,17 @@ impl Writer {
     }
 
     /// Copies a torn end into a file of its own, beside the events.
-    fn write_aside(&self, torn: std::ops::Range<usize>) -> Result<(), WriteError> {
-        let bytes = read_file(&self.tree, &self.directory.join(EVENTS))?;
-        let tail = &bytes[torn];
+    fn write_aside(&self, tail: &[u8]) -> Result<(), WriteError> {
         let path = free_name(&self.directory, &format!("{EVENTS}.torn"));
         self.tree.replace(&path, tail).map_err(|source| WriteError::Io { path, source })
     }
+}
+
+/// Replaces metadata that can't be read. It is renamed, not copied: what can't be read can't be copied either.
+fn replace_damaged_metadata(tree: &Tree, directory: &Path, json: &[u8]) -> io::Result<()> {
+    let path = directory.join(METADATA);
+    tree.rename(&path, &free_name(directory, &format!("{METADATA}.damaged")))?;
+    tree.replace_soon(&path, json).map(drop)
 }
 
 /// Returns the first path `START-1`, `START-2` and so on that no file and no link has.

@@ -109,16 +109,103 @@ fn torn_end_is_set_aside_by_the_next_writer_and_nothing_else_is_lost() {
     let located = started(&store, vec![answer(), answer()]);
     let path = located.directory.join("events.json");
     let whole = fs::read(&path).unwrap();
-    for cut in [whole.len() - 10, whole.len() - 3, 40, 1] {
+    for (cut, warnings) in [(whole.len() - 10, 1), (whole.len() - 3, 0), (40, 1), (1, 0)] {
         fs::write(&path, &whole[..cut]).unwrap();
         let torn = store.read(&located).unwrap();
-        assert_eq!(torn.warnings.len(), 1, "cut at {cut}");
+        assert_eq!(torn.warnings.len(), warnings, "cut at {cut}");
         let kept = messages(&torn);
         let repaired = append(&store, &located, vec![answer()]);
         assert_eq!((messages(&repaired), repaired.warnings.as_slice()), (kept + 1, &[][..]), "cut at {cut}");
     }
     let aside = fs::read(located.directory.join("events.json.torn-1")).unwrap();
     assert!(whole.windows(aside.len()).any(|window| window == aside) && !aside.is_empty());
+}
+
+#[test]
+fn end_that_lacks_only_its_bracket_loses_nothing_and_is_repaired_without_a_word() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let answer = || event(EventKind::ChatResponse(ChatResponse::message("hi")));
+    let located = started(&store, vec![answer()]);
+    let whole = fs::read_to_string(located.events()).unwrap();
+    for open in [whole.trim_end().trim_end_matches(']'), whole.trim_end_matches("\n]\n"), "[", "[\n"] {
+        fs::write(located.events(), open).unwrap();
+        let before = store.read(&located).unwrap();
+        assert_eq!(before.warnings, [""; 0], "{open}");
+        let after = append(&store, &located, vec![answer()]);
+        assert_eq!(messages(&after), messages(&before) + 1);
+        let files = store.files_of(&located).unwrap();
+        assert!(!files.iter().any(|path| path.to_string_lossy().contains("torn")), "{files:?}");
+    }
+}
+
+#[test]
+fn delta_without_a_time_has_that_of_the_event_before_it_or_of_the_conversation() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    let request = r#"{"timestamp":"2025-11-21 12:00:00.5","type":"chat_request","content":"x"}"#;
+    let newer = r#"{"timestamp":"2026-11-22T12:00:00Z","type":"turn_start"}"#;
+    for (text, expected) in [
+        ("[\n  {\n    \"type\": \"config_delta\"\n  }\n]\n".to_owned(), "2026-11-21T12:00:00Z"),
+        (format!("[{{\"type\":\"config_delta\",\"inherit\":true}},{request}]"), "2026-11-21T12:00:00Z"),
+        (format!("[{request},{{\"type\":\"config_delta\",\"delta\":{{}}}}]"), "2025-11-21T12:00:00.5Z"),
+        (format!("[{newer},{newer},{newer},{{\"type\":\"config_delta\"}}]"), "2026-11-22T12:00:00Z"),
+    ] {
+        fs::write(located.events(), &text).unwrap();
+        let before = store.read(&located).unwrap();
+        let after = append(&store, &located, vec![event(EventKind::TurnStart)]);
+        for conversation in [before, after] {
+            let mut events = conversation.stream.events().iter();
+            let delta = events.find(|event| matches!(event.kind, EventKind::ConfigDelta(_))).unwrap();
+            assert_eq!(
+                (delta.timestamp.to_string().as_str(), &conversation.warnings),
+                (expected, &vec![]),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn whole_messages_of_an_older_version_become_requests_answers_and_calls() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    let time = "2025-07-30 10:00:00.5";
+    let older = serde_json::json!([
+        {"type": "config_delta"},
+        {"timestamp": time, "type": "user_message", "message": "Why?"},
+        {"timestamp": time, "type": "assistant_message", "content": "I look.", "tool_calls": [{"id": "1", "name": "f", "arguments": {"path": "abcd"}}]},
+        {"timestamp": time, "type": "user_message", "message": [{"id": "1", "content": "nothing", "error": false}]},
+        {"timestamp": time, "type": "assistant_message", "reasoning": "So", "content": "Because."},
+    ]);
+    fs::write(located.events(), older.to_string()).unwrap();
+    let before = store.read(&located).unwrap();
+    let after = append(&store, &located, vec![event(EventKind::TurnStart)]);
+    let kinds = |conversation: &Conversation| -> Vec<String> {
+        let kind = |event: &Event| {
+            let event: serde_json::Value = serde_json::from_str(&event.to_json().unwrap()).unwrap();
+            format!("{} {}", event["type"].as_str().unwrap(), event["content"].as_str().unwrap_or_default())
+        };
+        conversation.stream.events().iter().map(kind).collect()
+    };
+    let expected = [
+        "config_delta ",
+        "chat_request Why?",
+        "chat_response ",
+        "tool_call_request ",
+        "tool_call_response ",
+        "chat_response ",
+        "chat_response ",
+    ];
+    assert_eq!(kinds(&before), expected);
+    assert_eq!(kinds(&after)[..expected.len()], expected);
+    assert_eq!((before.stream.turns().len(), &after.warnings), (1, &vec![]));
+    let EventKind::ToolCallRequest(call) = &after.stream.events()[3].kind else { panic!("a call") };
+    assert_eq!(call.arguments["path"], "abcd");
+    fs::write(located.events(), older.to_string()).unwrap();
+    assert_eq!(fixture.workspace.index().summary(&store, &located).turns, Some(1));
 }
 
 #[test]
@@ -357,6 +444,65 @@ fn older_conversations_open_and_are_rewritten_once_with_nothing_lost() {
         let text = fs::read_to_string(located.directory.join("events.json")).unwrap();
         assert!(!text.contains("answer_type") && text.lines().count() == count + 3);
     }
+}
+
+#[test]
+fn messages_of_the_first_versions_are_read_and_become_events_with_the_first_write() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let directory = fixture.root.join(".jp/conversations/17462040864");
+    fs::create_dir_all(&directory).unwrap();
+    let reply = |content: &str| serde_json::json!({"provider": "anthropic", "content": content});
+    let messages = serde_json::json!([
+        {"timestamp": "2025-05-02 16:43:28.835976", "message": "What next?", "reply": reply("This.")},
+        {"timestamp": "2025-05-02 16:58:34.946924", "message": "Show me", "reply": reply("A diff.")},
+    ]);
+    let messages = serde_json::to_string_pretty(&messages).unwrap();
+    fs::write(directory.join("messages.json"), &messages).unwrap();
+    fs::write(directory.join("metadata.json"), r#"{"last_activated_at":"2025-05-02 16:41:26.4"}"#).unwrap();
+    let located = store.list().unwrap().remove(0);
+    assert_eq!(fixture.workspace.index().summary(&store, &located).turns, Some(2));
+    let before = store.read(&located).unwrap();
+    assert_eq!((before.stream.turns().len(), before.stream.events().len()), (2, 4));
+    let after = append(&store, &located, vec![event(EventKind::TurnStart)]);
+    assert_eq!((after.stream.events().len(), &after.warnings), (5, &vec![]));
+    assert!(fs::read_to_string(located.events()).unwrap().contains(r#""provider":"anthropic""#));
+    assert_eq!(fs::read_to_string(directory.join("messages.json")).unwrap(), messages, "it is left alone");
+}
+
+#[test]
+fn archived_conversation_is_found_by_its_id_and_listed_apart() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::TurnStart)]);
+    let archive = store.conversations().join(".archive");
+    fs::create_dir(&archive).unwrap();
+    fs::rename(&located.directory, archive.join(located.directory.file_name().unwrap())).unwrap();
+    assert_eq!(store.list().unwrap(), []);
+    let found = store.find(located.id).unwrap().unwrap();
+    assert_eq!(store.list_archived().unwrap(), std::slice::from_ref(&found));
+    assert!(found.is_archived() && !located.is_archived());
+    assert_eq!(store.read(&found).unwrap().stream.events().len(), 1);
+    assert_ne!(store.start(None, now(), &[]).unwrap().id(), located.id, "its id is taken");
+}
+
+#[test]
+fn list_of_an_earlier_jp_that_read_less_is_made_again() {
+    let fixture = fixture();
+    let store = fixture.workspace.store();
+    let located = started(&store, vec![event(EventKind::ChatRequest(ChatRequest::new("go")))]);
+    let mut index = fixture.workspace.index();
+    assert_eq!(index.summary(&store, &located).turns, Some(1));
+    index.save(std::slice::from_ref(&located)).unwrap();
+    let cache = fixture.root.parent().unwrap().join("cache/workspaces").join(fixture.workspace.id());
+    let mut saved: serde_json::Value =
+        serde_json::from_slice(&fs::read(cache.join("index.json")).unwrap()).unwrap();
+    for entry in saved.as_object_mut().unwrap().values_mut() {
+        entry["state"].as_array_mut().unwrap().truncate(4);
+        entry["summary"]["turns"] = serde_json::Value::Null;
+    }
+    fs::write(cache.join("index.json"), saved.to_string()).unwrap();
+    assert_eq!(fixture.workspace.index().summary(&store, &located).turns, Some(1));
 }
 
 /// An event's JSON with inline content replaced by the reference it gets in a store.

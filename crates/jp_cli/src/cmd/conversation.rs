@@ -28,7 +28,7 @@ use crate::{
 
 pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<Code, Failure> {
     match command {
-        args::Conversation::Ls => list(context),
+        args::Conversation::Ls { archived } => list(context, archived),
         args::Conversation::Show { id, files: true } => show::files(context, id.as_deref()),
         args::Conversation::Show { id, files: false } => show::run(context, id.as_deref()),
         args::Conversation::Print { conversation, turn, as_sent: true } => {
@@ -46,13 +46,16 @@ pub(crate) fn run(command: args::Conversation, context: &Context<'_>) -> Result<
     }
 }
 
-fn list(context: &Context<'_>) -> Result<Code, Failure> {
-    let conversations = context.conversations()?;
+fn list(context: &Context<'_>, archived: bool) -> Result<Code, Failure> {
+    let (mut conversations, mut others) = (context.conversations()?, context.archived_conversations()?);
+    if archived {
+        std::mem::swap(&mut conversations, &mut others);
+    }
     let current = context.current_id()?;
     let mut index = context.workspace.index();
-    let rows: Vec<_> =
-        conversations.iter().map(|found| (found, index.summary(&found.store, &found.located))).collect();
-    let located: Vec<_> = conversations.iter().map(|found| found.located.clone()).collect();
+    let rows = conversations.iter().map(|found| (found, index.summary(&found.store, &found.located)));
+    let rows: Vec<_> = rows.collect();
+    let located: Vec<_> = conversations.iter().chain(&others).map(|found| found.located.clone()).collect();
     if let Err(error) = index.save(&located) {
         context.output.detail(&format!("the index of conversations was not saved: {error}"));
     }
@@ -69,9 +72,17 @@ fn list(context: &Context<'_>) -> Result<Code, Failure> {
         vec![format!("{mark} {}", found.located.id), turns, used(summary), format!("{title}{local}")]
     };
     table(&rows.iter().map(row).collect::<Vec<_>>()).iter().try_for_each(|line| context.output.line(line))?;
-    if rows.is_empty() {
-        context.output.status("There are no conversations yet.");
-        context.output.hint("`jp query --new \"your question\"` starts one.");
+    match (rows.is_empty(), archived) {
+        (true, true) => context.output.status("No conversation is archived."),
+        (true, false) => {
+            context.output.status("There are no conversations yet.");
+            context.output.hint("`jp query --new \"your question\"` starts one.");
+        }
+        _ => {}
+    }
+    if !archived && !others.is_empty() {
+        let archived = size::count(others.len(), "archived conversation");
+        context.output.hint(&format!("`jp conversation ls --archived` lists {archived}."));
     }
     Ok(Code::Done)
 }
@@ -92,11 +103,13 @@ fn describe(found: &Found, summary: &Summary, current: Option<ConversationId>) -
         "last_activated_at": summary.last_activated_at,
         "current": Some(found.located.id) == current,
         "local": found.is_local,
+        "archived": found.located.is_archived(),
     })
 }
 
 fn make_current(context: &Context<'_>, id: &str) -> Result<Code, Failure> {
     let found = context.selected(Some(id))?;
+    found.refuse_archived()?;
     let conversation = context.read(&found)?;
     context.sessions().set_current(found.located.id)?;
     if context.output.is_json() {

@@ -26,7 +26,7 @@ fn status(context: &Context<'_>) -> Result<Code, Failure> {
     let mut documents = Vec::new();
     for (name, is_local) in [("workspace", false), ("local", true)] {
         let store = context.store(is_local);
-        let conversations = store.list()?;
+        let conversations = [store.list()?, store.list_archived()?].concat();
         let lengths = conversations.iter().map(|located| store.events_length(located));
         let events = lengths.sum::<Result<u64, _>>()?;
         let blobs = store.blobs().status()?;
@@ -121,7 +121,8 @@ fn check_conversations(
     problems: &mut Vec<Problem>,
 ) -> Result<Needed, Failure> {
     let mut needed = Needed::new();
-    let all = store.list()?;
+    let mut all = [store.list()?, store.list_archived()?].concat();
+    all.sort_by_key(|located| located.id);
     for pair in all.windows(2).filter(|pair| pair[0].id == pair[1].id) {
         let what = format!("conversation {}: two directories have this id", pair[0].id);
         problems.push(Problem { conversation: Some(pair[0].id.to_string()), blob: None, what });

@@ -12,8 +12,9 @@ use crate::{
     workspace::{Context, Found},
 };
 
-/// Takes the lock on a conversation: waits with a message, or fails where the person said so.
+/// Takes the lock on a conversation. Waits with a message, or fails with `--no-wait`. Fails if it is archived.
 pub(crate) fn acquire(context: &Context<'_>, found: &Found) -> Result<Lock, Failure> {
+    found.refuse_archived()?;
     let held = match found.store.try_lock(found.located.id)? {
         TryLock::Acquired(lock) => return Ok(lock),
         TryLock::Held(held) => held,
