@@ -147,6 +147,11 @@ fn hint_for(error: &(dyn Error + 'static)) -> Option<&'static str> {
             }
             _ => {}
         }
+        match error.downcast_ref::<ReadError>() {
+            Some(ReadError::BeingWritten { .. }) => return Some("try again when the other program is done."),
+            Some(ReadError::Removed { .. }) => return Some("`jp conversation ls` lists the conversations."),
+            _ => {}
+        }
         if let Some(ReadError::Events { path, .. } | ReadError::Json { path, .. }) = error.downcast_ref() {
             return Some(match has_marks_of_a_merge(path) {
                 true => {

@@ -299,6 +299,44 @@ fn init_makes_a_workspace_once_and_overwrites_nothing() {
 }
 
 #[test]
+fn check_and_list_find_nothing_wrong_beside_rm_fork_and_query() {
+    let (_server, sandbox, [first, second]) = with_two_conversations();
+    let is_second = |path: &std::path::PathBuf| path.to_string_lossy().contains(&second);
+    let events = sandbox.files(".jp/conversations").into_iter().find(is_second).unwrap();
+    let source = events.parent().unwrap();
+    let copies: Vec<String> = (1..=80_u64).map(|index| (10_000_000_000 + index).to_string()).collect();
+    for id in &copies {
+        let copy = sandbox.path(".jp/conversations").join(id);
+        fs::create_dir(&copy).unwrap();
+        for name in ["events.json", "metadata.json"] {
+            fs::copy(source.join(name), copy.join(name)).unwrap();
+        }
+    }
+    let (first, second) = (first.as_str(), second.as_str());
+    std::thread::scope(|scope| {
+        let removing = scope.spawn(|| {
+            sandbox.jp(&[&["c", "rm"], &*Vec::from_iter(copies.iter().map(String::as_str))].concat())
+        });
+        let writing = scope.spawn(|| {
+            for _ in 0..4 {
+                sandbox.jp(&["c", "fork", first]).succeeded();
+                sandbox.jp(&["q", "-i", second, "more"]).succeeded();
+            }
+        });
+        let mut checks = 0;
+        while checks < 5 || !removing.is_finished() || !writing.is_finished() {
+            let checked = sandbox.jp(&["storage", "check"]).succeeded();
+            assert!(checked.stdout.is_empty() && !checked.stderr.contains("warning"), "{checked:?}");
+            let listed = sandbox.jp(&["c", "ls"]).succeeded().stdout;
+            assert!(!listed.contains("unreadable") && !listed.contains("no title"), "{listed}");
+            checks += 1;
+        }
+        removing.join().unwrap().succeeded();
+        writing.join().unwrap();
+    });
+}
+
+#[test]
 fn archived_conversations_are_listed_apart_and_only_read() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     let is_first = |path: &std::path::PathBuf| path.to_string_lossy().contains(&first);

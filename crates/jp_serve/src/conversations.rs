@@ -191,7 +191,20 @@ impl Conversations {
 
 impl Found {
     pub(crate) fn read(&self) -> Result<Conversation, ReadError> {
-        self.store.read(&self.located).map_err(|_| self.unreadable())
+        self.store.read(&self.located).map_err(|error| self.explain(&error))
+    }
+
+    fn explain(&self, error: &jp_storage::ReadError) -> ReadError {
+        let id = self.located.id;
+        match error {
+            jp_storage::ReadError::Removed { .. } => {
+                refusal(format!("the workspace has no conversation {id}"), IDS)
+            }
+            jp_storage::ReadError::BeingWritten { .. } => {
+                ReadError::failed(format!("conversation {id} is being written; read it again"))
+            }
+            _ => self.unreadable(),
+        }
     }
 
     fn unreadable(&self) -> ReadError {

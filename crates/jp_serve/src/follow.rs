@@ -9,6 +9,7 @@ use std::{
 };
 
 use jp_conversation::Stream;
+use jp_storage::ReadError;
 use mcp_resources::{Bundle, Registry, Resource};
 
 use crate::{
@@ -153,6 +154,8 @@ impl List {
                 self.conversation = Some(Conversation { found, stream: read.stream, stamps });
                 true
             }
+            // Beside `jp conversation rm`: the next look finds another one, or none.
+            Err(ReadError::Removed { .. }) => had && self.conversation.is_none(),
             Err(source) => {
                 self.reports.tell(Topic::Conversation, vec![Warning::Conversation { id, source }]);
                 had && self.conversation.is_none()

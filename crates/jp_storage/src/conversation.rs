@@ -13,6 +13,7 @@ use crate::{
     directory::Access,
     events::parse::{self, ParseError, Parsed},
     legacy,
+    steady::{self, Writers},
     tree::{Tree, split},
 };
 
@@ -64,6 +65,18 @@ pub enum ReadError {
         /// What is wrong, and where.
         source: ParseError,
     },
+    /// Another process was still writing the events file at the last attempt.
+    #[error("read the events in {path} while another program writes them")]
+    BeingWritten {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The conversation was removed while it was read.
+    #[error("read {directory}: another program removed the conversation")]
+    Removed {
+        /// Where it was.
+        directory: PathBuf,
+    },
     /// Another JSON file of the conversation is damaged.
     #[error("read {path}")]
     Json {
@@ -114,7 +127,7 @@ pub fn read_events(path: &Path, places: &Places) -> Result<(Stream, Vec<String>)
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
     let (parent, _) = split(path).map_err(failed)?;
     let tree = Tree::new(parent, Access::Shared);
-    read_stream(&tree, path, places).map(|(stream, _, warnings)| (stream, warnings))
+    read_stream(&tree, path, Writers::Unknown, places).map(|(stream, _, warnings)| (stream, warnings))
 }
 
 /// Reads the conversation in `directory`.
@@ -123,22 +136,51 @@ pub(crate) fn read(
     directory: &Path,
     id: ConversationId,
     places: &Places,
+    writers: Writers<'_>,
 ) -> Result<Conversation, ReadError> {
-    let (stream, form, mut warnings) = read_either(directory, |path| read_stream(tree, path, places))?;
+    let read = read_files(tree, directory, id, places, writers);
+    let is_whole = read.as_ref().is_ok_and(|conversation| conversation.warnings.is_empty());
+    if is_whole { read } else { fail_if_removed(directory).and(read) }
+}
+
+fn read_files(
+    tree: &Tree,
+    directory: &Path,
+    id: ConversationId,
+    places: &Places,
+    writers: Writers<'_>,
+) -> Result<Conversation, ReadError> {
+    let (stream, form, mut warnings) =
+        read_either(directory, |path| read_stream(tree, path, writers, places))?;
     let metadata = read_metadata(tree, directory, &mut warnings)?;
     let base_config = read_json(tree, &directory.join(BASE_CONFIG))?;
     Ok(Conversation { id, directory: directory.to_owned(), metadata, stream, base_config, warnings, form })
 }
 
-fn read_stream(tree: &Tree, path: &Path, places: &Places) -> Result<(Stream, Form, Vec<String>), ReadError> {
-    let bytes = read_file(tree, path)?;
-    let parsed = parse_events(path, &bytes)?;
-    if has_older(&parsed) {
-        let read = convert(path, &bytes, &parsed)?;
-        return Ok((stream_of_lines(path, &read.lines, places)?, read.form, read.warnings));
+/// Fails if the conversation is gone: what of it could not be read then is neither damaged nor missing.
+pub(crate) fn fail_if_removed(directory: &Path) -> Result<(), ReadError> {
+    match directory.symlink_metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(ReadError::Removed { directory: directory.to_owned() })
+        }
+        _ => Ok(()),
     }
-    let warnings = torn_warning(path, &bytes, &parsed);
-    Ok((stream_of_file(path, &bytes, &parsed, places)?, form_of(path, &parsed), warnings))
+}
+
+fn read_stream(
+    tree: &Tree,
+    path: &Path,
+    writers: Writers<'_>,
+    places: &Places,
+) -> Result<(Stream, Form, Vec<String>), ReadError> {
+    steady::read_events(tree, path, writers, |bytes, parsed| {
+        if has_older(parsed) {
+            let read = convert(path, bytes, parsed)?;
+            return Ok((stream_of_lines(path, &read.lines, places)?, read.form, read.warnings));
+        }
+        let warnings = torn_warning(path, bytes, parsed);
+        Ok((stream_of_file(path, bytes, parsed, places)?, form_of(path, parsed), warnings))
+    })
 }
 
 /// Reads the events in `directory`, or what was in their place before there were any.
@@ -156,7 +198,11 @@ pub(crate) fn read_either<T>(
 }
 
 /// Reads the events in `directory` as lines of JSON in the current format.
-pub(crate) fn read_lines(tree: &Tree, directory: &Path) -> Result<ReadEvents, ReadError> {
+pub(crate) fn read_lines(
+    tree: &Tree,
+    directory: &Path,
+    writers: Writers<'_>,
+) -> Result<ReadEvents, ReadError> {
     let line = |event: &&str| Line { json: (*event).to_owned(), is_converted: false, has_places: true };
     let take = |path: &Path, bytes: &[u8], parsed: &Parsed<'_>| match has_older(parsed) {
         true => convert(path, bytes, parsed),
@@ -167,10 +213,10 @@ pub(crate) fn read_lines(tree: &Tree, directory: &Path) -> Result<ReadEvents, Re
             torn: lost_end_of(bytes, parsed),
         }),
     };
-    read_either(directory, |path| {
-        let bytes = read_file(tree, path)?;
-        take(path, &bytes, &parse_events(path, &bytes)?)
-    })
+    let read = read_either(directory, |path| {
+        steady::read_events(tree, path, writers, |bytes, parsed| take(path, bytes, parsed))
+    });
+    if read.is_ok() { read } else { fail_if_removed(directory).and(read) }
 }
 
 /// Converts what an older version wrote: all of it if that is most, as the time of an event may have been edited by hand.
@@ -301,10 +347,6 @@ fn offset_in(event: &str, error: &serde_json::Error) -> usize {
     (line_start + error.column().saturating_sub(1)).min(event.len())
 }
 
-fn parse_events<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parsed<'a>, ReadError> {
-    parse::parse(bytes).map_err(|source| ReadError::Events { path: path.to_owned(), source })
-}
-
 fn read_metadata(tree: &Tree, directory: &Path, warnings: &mut Vec<String>) -> Result<Metadata, ReadError> {
     let path = directory.join(METADATA);
     match tree.read(&path) {
@@ -347,8 +389,4 @@ fn read_json(tree: &Tree, path: &Path) -> Result<Option<Value>, ReadError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(ReadError::Io { path: path.to_owned(), source }),
     }
-}
-
-pub(crate) fn read_file(tree: &Tree, path: &Path) -> Result<Vec<u8>, ReadError> {
-    tree.read(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })
 }

@@ -2,9 +2,10 @@
 
 use std::{
     ffi::OsStr,
-    fs,
+    fs::{self, Metadata},
     io::{self, Write},
     path::Path,
+    time::SystemTime,
 };
 
 /// Start of the names of what is not complete yet.
@@ -36,6 +37,33 @@ pub(crate) fn open_unblocked(path: &Path) -> io::Result<fs::File> {
         options.custom_flags(flags.bits().cast_signed());
     }
     options.open(path)
+}
+
+/// Identifies one state of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileVersion {
+    /// Device and inode: a file that was replaced is another one.
+    file: (u64, u64),
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+impl FileVersion {
+    pub(crate) fn new(metadata: &Metadata) -> Self {
+        #[cfg(unix)]
+        let file = {
+            use std::os::unix::fs::MetadataExt;
+            (metadata.dev(), metadata.ino())
+        };
+        #[cfg(not(unix))]
+        let file = (0, 0);
+        Self { file, length: metadata.len(), modified: metadata.modified().ok() }
+    }
+}
+
+/// Returns the version of what is at `path`; links are not followed.
+pub(crate) fn version(path: &Path) -> io::Result<FileVersion> {
+    Ok(FileVersion::new(&fs::symlink_metadata(path)?))
 }
 
 /// Makes temporary files that get the mode of ordinary ones: what the person's umask leaves of it.

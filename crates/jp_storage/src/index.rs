@@ -11,10 +11,11 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ConversationId, Located, Metadata, ReadError, Store,
+    ConversationId, Located, Metadata, Store,
     conversation::{self, EVENTS, METADATA},
-    events::parse,
+    events::parse::Parsed,
     files, legacy,
+    steady::{self, Writers},
 };
 
 /// What a list of conversations shows of one.
@@ -115,11 +116,7 @@ fn summarise(store: &Store, located: &Located) -> Summary {
 
 fn count_turns(store: &Store, located: &Located) -> Option<usize> {
     let is_request = |event: &&&str| legacy::is_request(event);
-    let read = |path: &Path| {
-        let bytes = conversation::read_file(store.tree(), path)?;
-        let parsed = parse::parse(&bytes);
-        let parsed = parsed.map_err(|source| ReadError::Events { path: path.to_owned(), source })?;
-        Ok(parsed.events.iter().filter(is_request).count())
-    };
+    let count = |_: &[u8], parsed: &Parsed<'_>| Ok(parsed.events.iter().filter(is_request).count());
+    let read = |path: &Path| steady::read_events(store.tree(), path, Writers::Unknown, count);
     conversation::read_either(&located.directory, read).ok()
 }

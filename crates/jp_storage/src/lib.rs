@@ -21,6 +21,7 @@ mod metadata;
 mod places;
 mod sessions;
 mod stamps;
+mod steady;
 mod store;
 mod tree;
 mod trust;

@@ -4,6 +4,8 @@ use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 /// The right to write, held until it is dropped.
@@ -33,11 +35,38 @@ pub fn try_lock(path: &Path) -> io::Result<TryLock> {
         fs::create_dir_all(directory)?;
     }
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-    match file.try_lock() {
-        Ok(()) => own(file).map(TryLock::Acquired),
-        Err(TryLockError::WouldBlock) => Ok(TryLock::Held(Held { path: path.to_owned() })),
-        Err(TryLockError::Error(error)) => Err(error),
+    let held = Held { path: path.to_owned() };
+    let started = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return own(file).map(TryLock::Acquired),
+            Err(TryLockError::WouldBlock) if started.elapsed() >= patience(held.is_a_writers()) => {
+                return Ok(TryLock::Held(held));
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
     }
+}
+
+/// How long to wait before a lock is tried again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Returns for how long a lock is tried: a reader may have it ([`is_held_by_another`]), who is gone soon.
+///
+/// Where no writer is to be seen it can only be a reader, who gets more time, should the system not let them go on.
+fn patience(is_a_writers: bool) -> Duration {
+    Duration::from_millis(if is_a_writers { 50 } else { 1000 })
+}
+
+/// Returns whether another process holds the lock at `path`; makes nothing.
+///
+/// Nothing but taking a lock shows whether somebody has it, so a reader has it for a moment, beside other readers.
+#[must_use]
+pub fn is_held_by_another(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    is_held && Held { path: path.to_owned() }.holder() != Some(std::process::id())
 }
 
 impl Held {
@@ -46,6 +75,27 @@ impl Held {
     pub fn holder(&self) -> Option<u32> {
         fs::read_to_string(&self.path).ok()?.trim().parse().ok()
     }
+
+    /// Returns whether the process that wrote itself down is there, so may have the lock still.
+    fn is_a_writers(&self) -> bool {
+        self.holder().is_some_and(is_alive)
+    }
+}
+
+#[cfg(unix)]
+fn is_alive(process: u32) -> bool {
+    use rustix::{
+        io::Errno,
+        process::{Pid, test_kill_process},
+    };
+    let id = i32::try_from(process).ok().and_then(Pid::from_raw);
+    id.is_some_and(|id| test_kill_process(id) != Err(Errno::SRCH))
+}
+
+/// Nobody can say here.
+#[cfg(not(unix))]
+fn is_alive(_process: u32) -> bool {
+    true
 }
 
 /// Says in the file whose the lock is, for the message of those who wait.
@@ -72,5 +122,29 @@ mod tests {
         fs::write(&path, "4000000000\n").unwrap();
         assert!(matches!(try_lock(&path).unwrap(), TryLock::Acquired(_)));
         assert_eq!(fs::read_to_string(&path).unwrap().trim(), std::process::id().to_string());
+    }
+
+    #[test]
+    fn writer_waits_for_a_reader_that_looks_whether_the_lock_is_held() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("1.lock");
+        // No process has this number.
+        fs::write(&path, "4000000000\n").unwrap();
+        let reader = File::open(&path).unwrap();
+        reader.try_lock_shared().unwrap();
+        let writer = thread::spawn({
+            let path = path.clone();
+            move || try_lock(&path).unwrap()
+        });
+        // The reader is not let go on for longer than a few attempts take.
+        thread::park_timeout(Duration::from_millis(100));
+        drop(reader);
+        assert!(matches!(writer.join().unwrap(), TryLock::Acquired(_)));
+    }
+
+    #[test]
+    fn lock_of_a_process_that_is_there_is_given_up_soon() {
+        assert!(is_alive(std::process::id()));
+        assert!(patience(true) <= Duration::from_millis(50) && patience(false) > Duration::from_millis(500));
     }
 }

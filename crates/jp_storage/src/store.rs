@@ -12,11 +12,12 @@ use jp_resource::BlobRef;
 use crate::{
     Batch, BlobError, Blobs, Conversation, ConversationId, Leftovers, Metadata, Places, ReadError,
     WriteError, Writer,
-    conversation::{self, BASE_CONFIG, EVENTS, Form, ReadEvents, read_lines},
+    conversation::{self, BASE_CONFIG, EVENTS, Form, ReadEvents, fail_if_removed, read_lines},
     directory::{Directory, RefusedLink},
     events::parse::ParseError,
     files,
     lock::{self, Lock, TryLock},
+    steady::Writers,
     tree::{Tree, split, temporaries},
     writer::Target,
 };
@@ -61,6 +62,12 @@ impl Located {
     #[must_use]
     pub fn events(&self) -> PathBuf {
         self.directory.join(EVENTS)
+    }
+
+    /// Returns whether it is still there.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        fail_if_removed(&self.directory).is_ok()
     }
 }
 
@@ -144,9 +151,16 @@ impl Store {
         self.find(id).map(|found| found.is_some())
     }
 
-    /// Reads a conversation; needs no lock.
+    /// Reads a conversation; needs no lock, and waits a moment for a process that is writing its end.
     pub fn read(&self, located: &Located) -> Result<Conversation, ReadError> {
-        conversation::read(&self.tree, &located.directory, located.id, &self.places)
+        let writers = &self.lock_path(located.id);
+        conversation::read(
+            &self.tree,
+            &located.directory,
+            located.id,
+            &self.places,
+            Writers::Locking(writers),
+        )
     }
 
     /// Tries to take the lock on a conversation.
@@ -221,6 +235,8 @@ impl Store {
         if let Some(base_config) = base_config {
             unpublished.add_file(BASE_CONFIG, base_config);
         }
+        // Its configuration may be missing because it was removed meanwhile.
+        fail_if_removed(&from.directory)?;
         unpublished.publish(&to.directory)?;
         to.target = Target::File(Form::Current);
         Ok(())
@@ -335,7 +351,7 @@ impl Store {
     }
 
     fn read_lines(&self, located: &Located) -> Result<ReadEvents, ReadError> {
-        read_lines(&self.tree, &located.directory)
+        read_lines(&self.tree, &located.directory, Writers::Locking(&self.lock_path(located.id)))
     }
 
     fn lock_path(&self, id: ConversationId) -> PathBuf {

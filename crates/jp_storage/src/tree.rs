@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     directory::{Access, Directory, read_whole},
-    files::{TEMPORARY, is_temporary},
+    files::{FileVersion, TEMPORARY, is_temporary},
 };
 
 /// What is below a directory: it is reached by its path, without following a symbolic link.
@@ -68,8 +68,13 @@ impl Tree {
 
     /// Reads the regular file at `path` whole. Waits for no pipe.
     pub(crate) fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        Ok(self.read_version(path)?.0)
+    }
+
+    /// Reads a file like [`read`](Self::read), and returns its version when it was opened.
+    pub(crate) fn read_version(&self, path: &Path) -> io::Result<(Vec<u8>, FileVersion)> {
         let (file, metadata) = self.base()?.open_file(self.below(path)?)?;
-        read_whole(file, &metadata)
+        Ok((read_whole(file, &metadata)?, FileVersion::new(&metadata)))
     }
 
     /// Opens the regular file at `path`, to read and write it.

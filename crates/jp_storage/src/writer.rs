@@ -13,6 +13,7 @@ use crate::{
     events::append,
     files,
     lock::Lock,
+    steady::Writers,
     tree::{StagedDirectory, Tree, split},
 };
 
@@ -225,7 +226,7 @@ impl Writer {
 
     /// Rewrites a conversation of an older format, with the new events, in one step.
     fn rewrite(&self, new: Vec<String>, batch: Batch) -> Result<(), WriteError> {
-        let read = read_lines(&self.tree, &self.directory)?;
+        let read = read_lines(&self.tree, &self.directory, Writers::Unknown)?;
         if let Some(torn) = &read.torn {
             self.write_aside(torn)?;
         }
@@ -265,7 +266,7 @@ impl Writer {
 
     /// Writes a torn file anew with its whole events, and what is lost into a file beside it.
     fn repair_torn_end(&self) -> Result<(), WriteError> {
-        let read = read_lines(&self.tree, &self.directory)?;
+        let read = read_lines(&self.tree, &self.directory, Writers::Unknown)?;
         if let Some(torn) = &read.torn {
             self.write_aside(torn)?;
         }

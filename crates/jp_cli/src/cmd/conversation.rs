@@ -54,6 +54,8 @@ fn list(context: &Context<'_>, archived: bool) -> Result<Code, Failure> {
     let current = context.current_id()?;
     let mut index = context.workspace.index();
     let rows = conversations.iter().map(|found| (found, index.summary(&found.store, &found.located)));
+    // One that was removed meanwhile is not unreadable.
+    let rows = rows.filter(|(found, summary)| summary.turns.is_some() || found.located.exists());
     let rows: Vec<_> = rows.collect();
     let located: Vec<_> = conversations.iter().chain(&others).map(|found| found.located.clone()).collect();
     if let Err(error) = index.save(&located) {

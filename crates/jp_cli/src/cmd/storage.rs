@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jp_resource::{BlobRef, Checksum};
-use jp_storage::Store;
+use jp_storage::{BlobError, ReadError, Store};
 use serde_json::json;
 
 use crate::{
@@ -128,19 +128,26 @@ fn check_conversations(
         problems.push(Problem { conversation: Some(pair[0].id.to_string()), blob: None, what });
     }
     for located in all {
-        *checked += 1;
         let id = located.id.to_string();
         let report = |what| Problem { conversation: Some(id.clone()), blob: None, what };
-        let unread = |error| report(format!("conversation {id}: failed to {}", chain(error)));
-        match store.read(&located) {
-            Ok(conversation) => {
-                problems.extend(conversation.warnings.into_iter().map(report));
-                match store.blobs_of(&located) {
-                    Ok(blobs) => add_needed(&mut needed, blobs, &id),
-                    Err(error) => problems.push(unread(&error)),
-                }
-            }
+        let unread = |error: &ReadError| report(format!("conversation {id}: failed to {}", chain(error)));
+        let warnings = store.read(&located).map(|conversation| conversation.warnings);
+        let blobs = warnings.as_ref().is_ok().then(|| store.blobs_of(&located));
+        // One that `jp conversation rm` removes meanwhile is no problem.
+        let is_removed = matches!(warnings, Err(ReadError::Removed { .. }))
+            || matches!(blobs, Some(Err(ReadError::Removed { .. })));
+        if is_removed {
+            continue;
+        }
+        *checked += 1;
+        match warnings {
+            Ok(warnings) => problems.extend(warnings.into_iter().map(report)),
             Err(error) => problems.push(unread(&error)),
+        }
+        match blobs {
+            Some(Ok(blobs)) => add_needed(&mut needed, blobs, &id),
+            Some(Err(error)) => problems.push(unread(&error)),
+            None => {}
         }
     }
     Ok(needed)
@@ -183,8 +190,13 @@ fn check_blobs(
         if needed.contains_key(&file.checksum) {
             continue;
         }
+        let verified = store.blobs().verify(&file.checksum, UNKNOWN_SIZE_CAP);
+        // It was removed since it was listed.
+        if matches!(verified, Err(BlobError::Missing { .. })) {
+            continue;
+        }
         *checked += 1;
-        if let Err(error) = store.blobs().verify(&file.checksum, UNKNOWN_SIZE_CAP) {
+        if let Err(error) = verified {
             let what = format!("failed to {} (no conversation needs it)", chain(&error));
             problems.push(Problem { conversation: None, blob: Some(file.checksum), what });
         }
