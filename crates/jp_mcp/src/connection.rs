@@ -14,17 +14,18 @@ use std::{
 
 use rmcp::{
     Peer, RoleClient, ServiceError,
-    model::{ClientRequest, CustomRequest, ProtocolVersion, ServerPeerInfo, SubscriptionFilter},
+    model::{ClientRequest, CustomRequest, ErrorCode, ProtocolVersion, ServerPeerInfo, SubscriptionFilter},
     service::{ClientInitializeError, ClientLifecycleMode, RunningService, serve_client_with_lifecycle},
 };
 use serde_json::{Map, Value, json};
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
-    Caller, Change, Client, Elicitation, Elicited, Fault, Limits, ResourceInfo, Revision, ServerConfig,
-    ServerError, Tokens, Transport,
+    Caller, Change, Client, Elicitation, Elicited, Endpoint, Fault, Limits, ResourceInfo, Revision,
+    ServerConfig, ServerError, Tokens, Transport,
     attendant::{Attendant, Event, Shared},
     http::{self, Http},
+    probe::Probing,
     raw::Raw,
     request::{Request, fault, refused},
     stdio::{self, Process},
@@ -107,25 +108,19 @@ pub(crate) async fn connect(
     let (process, served) = match &config.transport {
         Transport::Stdio(program) => {
             let (process, lines) = stdio::start(program, Arc::clone(&raw), limits).map_err(failure)?;
-            (
-                Some(process),
-                ready(config, serve_client_with_lifecycle(attendant, lines, lifecycle(config.revision)))
-                    .await,
-            )
+            let lines = Probing::new(lines, config.startup_timeout);
+            let served = serve_client_with_lifecycle(attendant, lines, lifecycle(config.revision));
+            let served = async { Ok(served.await?) };
+            (Some(process), ready(config, served).await)
         }
         Transport::Http(endpoint) => {
             let http = Http::new(endpoint, tokens, Arc::clone(&raw), limits).map_err(failure)?;
-            let transport = http::transport(http, endpoint, limits).map_err(failure)?;
-            (
-                None,
-                ready(config, serve_client_with_lifecycle(attendant, transport, lifecycle(config.revision)))
-                    .await,
-            )
+            (None, ready(config, serve_http(config.revision, endpoint, &http, limits, attendant)).await)
         }
     };
     let service = match served {
         Ok(service) => service,
-        Err(fault) => return Err(not_ready(config, fault, process, &raw).await),
+        Err(failure) => return Err(not_ready(config, failure, process, &raw).await),
     };
     let peer = service.peer().clone();
     let info = peer.peer_info();
@@ -169,29 +164,69 @@ fn lifecycle(revision: Option<Revision>) -> ClientLifecycleMode {
     }
 }
 
-type Served = Result<RunningService<RoleClient, Attendant>, ClientInitializeError>;
+type Served = Result<RunningService<RoleClient, Attendant>, NotReady>;
 
-async fn ready(
-    config: &ServerConfig,
-    served: impl Future<Output = Served>,
-) -> Result<RunningService<RoleClient, Attendant>, Option<ClientInitializeError>> {
-    match tokio::time::timeout(config.startup_timeout, served).await {
-        Ok(served) => served.map_err(Some),
-        Err(_) => Err(None),
+/// Reason why a session did not start.
+enum NotReady {
+    /// The server took too long.
+    Late,
+    /// A failure with a cause that jp knows.
+    Known(Fault),
+    /// rmcp could not start the session.
+    Failed(Box<ClientInitializeError>),
+}
+
+impl From<ClientInitializeError> for NotReady {
+    fn from(error: ClientInitializeError) -> Self {
+        Self::Failed(Box::new(error))
     }
+}
+
+/// Starts a session over HTTP.
+///
+/// Unlike on stdio, each request has its own answer there, so jp waits for the one to the probe, however long that takes;
+/// rmcp would give it up and take it for the next one. A session of an older revision begins on a transport of its own.
+async fn serve_http(
+    revision: Option<Revision>,
+    endpoint: &Endpoint,
+    http: &Http,
+    limits: Limits,
+    attendant: Attendant,
+) -> Served {
+    let serve = async |lifecycle| {
+        let transport = http::transport(http.clone(), endpoint, limits).map_err(NotReady::Known)?;
+        Ok(serve_client_with_lifecycle(attendant.clone(), transport, lifecycle).await?)
+    };
+    match serve(lifecycle(Some(revision.unwrap_or(Revision::V2026_07_28)))).await {
+        Err(NotReady::Failed(error)) if revision.is_none() && is_of_older_server(&error) => {
+            serve(ClientLifecycleMode::Initialize).await
+        }
+        served => served,
+    }
+}
+
+/// Returns whether a server that does not know `server/discover` may have answered it with this error.
+fn is_of_older_server(error: &ClientInitializeError) -> bool {
+    let ClientInitializeError::JsonRpcError(error) = error else { return false };
+    !matches!(error.code, ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY | ErrorCode::HEADER_MISMATCH)
+}
+
+async fn ready(config: &ServerConfig, served: impl Future<Output = Served>) -> Served {
+    tokio::time::timeout(config.startup_timeout, served).await.map_err(|_| NotReady::Late)?
 }
 
 /// Says why a server did not get ready, and ends it.
 async fn not_ready(
     config: &ServerConfig,
-    error: Option<ClientInitializeError>,
+    failure: NotReady,
     process: Option<Process>,
     raw: &Raw,
 ) -> ServerError {
-    let fault = match (&error, raw.start_fault()) {
-        (None, None | Some(Fault::Status(_))) => Fault::StartTimeout(config.startup_timeout),
+    let fault = match (&failure, raw.start_fault()) {
+        (NotReady::Known(fault), _) => fault.clone(),
+        (NotReady::Late, None | Some(Fault::Status(_))) => Fault::StartTimeout(config.startup_timeout),
         (_, Some(fault)) => fault,
-        (Some(error), None) => match (start_fault(error), &process) {
+        (NotReady::Failed(error), None) => match (start_fault(error), &process) {
             (Some(fault), _) => fault,
             (None, Some(process)) => Fault::Ended(process.end().await),
             (None, None) => Fault::Ended(format!("the connection failed: {error}")),
@@ -236,8 +271,8 @@ impl About {
         let server = info.server_info.as_ref();
         Self {
             revision: info.protocol_version.to_string(),
-            name: server.map(|server| server.name.clone()),
-            version: server.map(|server| server.version.clone()),
+            name: server.map(|server| server.name.clone()).filter(|name| !name.is_empty()),
+            version: server.map(|server| server.version.clone()).filter(|version| !version.is_empty()),
             instructions: info.instructions.clone(),
             has_tools: capabilities.tools.is_some(),
             has_resources: capabilities.resources.is_some(),

@@ -20,6 +20,7 @@ mod content;
 mod error;
 mod http;
 mod listing;
+mod probe;
 mod raw;
 mod request;
 mod requests;

@@ -164,7 +164,7 @@ impl Clock {
 }
 
 /// Waits until a moment; for ever where there is none.
-async fn until(moment: Option<Instant>) {
+pub(crate) async fn until(moment: Option<Instant>) {
     match moment {
         Some(moment) => tokio::time::sleep_until(moment).await,
         None => std::future::pending().await,
