@@ -47,6 +47,13 @@ fn configure(sandbox: &Sandbox, servers: &[(&str, Value)]) {
     sandbox.write(USER, config);
 }
 
+/// Someone with one server, called `peer`.
+fn with(script: Value) -> Sandbox {
+    let sandbox = Sandbox::new();
+    configure(&sandbox, &[("peer", script)]);
+    sandbox
+}
+
 // -- starting ------------------------------------------------------------------------------------------------------
 
 /// A server that answers only once it has been asked both who it is now and who it would have been before 2026-07-28.
@@ -81,5 +88,38 @@ fn server_that_starts_slowly_is_spoken_to_in_the_revision_that_it_answers_first(
     for (name, _, _, _, revision) in cases {
         let row = listed.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
         assert_eq!((&row["revision"], &row["tools"]), (&json!(revision), &json!(1)), "{row}");
+    }
+}
+
+#[test]
+fn revision_that_jp_does_not_speak_is_refused_by_its_name() {
+    let mut script = json!({"initialize": initialized(&json!({})), "tools/list": tools(&[])});
+    script["initialize"]["protocolVersion"] = "1999-01-01".into();
+    let refused = with(script.clone()).jp(&["mcp", "ls"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let said = r#"it speaks no revision of MCP that jp does: it says "1999-01-01", and jp speaks 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28"#;
+    assert!(refused.stdout.contains(said), "{}", refused.stdout);
+    script["initialize"]["protocolVersion"] = "2024-11-05".into();
+    let listed = with(script).json(&["mcp", "ls"]);
+    assert_eq!(listed[0]["revision"], "2024-11-05");
+}
+
+// -- lists ---------------------------------------------------------------------------------------------------------
+
+#[test]
+fn server_without_templates_or_without_resources_has_none() {
+    let resources = json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "resources": []});
+    let scripts = [
+        json!({"server/discover": discovered(&json!({"resources": {}})), "resources/list": resources}),
+        json!({"initialize": initialized(&json!({"resources": {}}))}),
+        json!({"initialize": initialized(&json!({}))}),
+    ];
+    for script in scripts {
+        let sandbox = with(script);
+        for list in ["templates", "resources"] {
+            let run = sandbox.jp(&["mcp", list]).succeeded();
+            assert_eq!((&*run.stdout, &*run.stderr), ("", &*format!("There are no {list}.\n")));
+            assert_eq!(sandbox.json(&["mcp", list, "peer"]), json!([]));
+        }
     }
 }

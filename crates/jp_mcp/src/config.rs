@@ -34,6 +34,9 @@ pub enum Revision {
 impl Revision {
     /// Every one, the oldest first.
     pub const ALL: [Self; 4] = [Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    /// Revisions that a server may answer with. jp never requests the oldest one.
+    pub(crate) const SPOKEN: [&str; 5] =
+        ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
     /// Returns what the protocol calls it.
     #[must_use]

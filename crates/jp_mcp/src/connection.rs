@@ -212,7 +212,16 @@ fn is_of_older_server(error: &ClientInitializeError) -> bool {
 }
 
 async fn ready(config: &ServerConfig, served: impl Future<Output = Served>) -> Served {
-    tokio::time::timeout(config.startup_timeout, served).await.map_err(|_| NotReady::Late)?
+    let served = tokio::time::timeout(config.startup_timeout, served).await;
+    let mut service = served.map_err(|_| NotReady::Late)??;
+    let version = service.peer().peer_info().map(|info| info.protocol_version.to_string());
+    match version.filter(|version| !Revision::SPOKEN.contains(&&**version)) {
+        None => Ok(service),
+        Some(version) => {
+            _ = service.close_with_timeout(CLOSE_TIMEOUT).await;
+            Err(NotReady::Known(Fault::NoCommonRevision(version)))
+        }
+    }
 }
 
 /// Says why a server did not get ready, and ends it.

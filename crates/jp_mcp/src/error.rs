@@ -1,5 +1,7 @@
 use std::{fmt, io, sync::Arc, time::Duration};
 
+use crate::Revision;
+
 /// Why a server did not do what it was asked for.
 #[derive(Debug, Clone)]
 pub struct ServerError {
@@ -97,8 +99,8 @@ pub enum Fault {
     /// Nobody could log in there.
     #[error("the login failed: {0}")]
     Login(String),
-    /// It speaks no revision that jp does.
-    #[error("it speaks no revision of MCP that jp does: {0}")]
+    /// The server supports none of jp's revisions, but these.
+    #[error("it speaks no revision of MCP that jp does: it says {0:?}, and jp speaks {spoken}", spoken = Revision::SPOKEN.join(", "))]
     NoCommonRevision(String),
     /// It does not say that it can do that.
     #[error("it has no {0}")]

@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{Caller, Connection, Fault, ServerError, tool_headers};
 
+/// The code of an error for a method that is unknown (JSON-RPC 2.0, "Error object").
+const METHOD_NOT_FOUND: i32 = -32601;
+
 /// A list as far as it could be had.
 #[derive(Debug, Clone)]
 pub struct Listed<T> {
@@ -123,13 +126,14 @@ impl Connection {
     pub fn resources(&self, caller: &dyn Caller) -> Result<Listed<ResourceInfo>, ServerError> {
         let limit = self.limits.resources;
         let kind = Kind { method: "resources/list", key: "resources", what: "resources", limit };
-        self.list(kind, self.about().has_resources, caller)
+        none_if_unknown(self.list(kind, self.about().has_resources, caller))
     }
 
     /// Lists the templates of resources.
     pub fn templates(&self, caller: &dyn Caller) -> Result<Listed<TemplateInfo>, ServerError> {
         let (method, key, limit) = ("resources/templates/list", "resourceTemplates", self.limits.resources);
-        self.list(Kind { method, key, what: "templates", limit }, self.about().has_resources, caller)
+        let kind = Kind { method, key, what: "templates", limit };
+        none_if_unknown(self.list(kind, self.about().has_resources, caller))
     }
 
     /// Has the server complete the value of a template's variable (MCP, "Completion"); `values` holds the others.
@@ -196,6 +200,17 @@ impl Connection {
             }
         }
         Ok(listed)
+    }
+}
+
+/// Takes a method that the server does not know for an empty list: whoever has resources need have no templates, and the
+/// other way round.
+fn none_if_unknown<T>(listed: Result<Listed<T>, ServerError>) -> Result<Listed<T>, ServerError> {
+    match listed {
+        Err(ServerError { fault: Fault::Refused { code: METHOD_NOT_FOUND, .. }, .. }) => {
+            Ok(Listed { items: Vec::new(), warnings: Vec::new(), cut: None })
+        }
+        listed => listed,
     }
 }
 
