@@ -31,6 +31,12 @@ impl Declaration {
         query.is_some_and(|(_, query)| query.split('&').any(|parameter| parameter == "exclude"))
     }
 
+    /// Returns the MCP server of a resource of one (`mcp+SERVER+URI`).
+    #[must_use]
+    pub fn server(&self) -> Option<&str> {
+        self.0.strip_prefix("mcp+")?.split_once('+').map(|(server, _)| server)
+    }
+
     /// Returns whether the declaration names a snapshot, of which nothing says where it is from: a file
     /// outside the workspace, what was piped in, a clipboard, a long `data:` URL.
     #[must_use]

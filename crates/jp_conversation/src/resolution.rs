@@ -55,6 +55,7 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
     let snapshots = newest_snapshots(stream);
     let typed: HashSet<&Declaration> = explicit.iter().collect();
     let declared = declared(stream, configured);
+    let mut copies: Vec<(Declaration, Vec<TakenByHand>)> = Vec::new();
     let pending = declared.into_iter().filter(|declared| !declared.is_delivered(&delivered));
     for Declared { declaration, taken, .. } in pending {
         if typed.contains(&declaration) || declaration.is_exclude() {
@@ -62,17 +63,20 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
         }
         let since = delivered.get(&declaration).copied();
         let taken = taken.into_iter().filter(|event| Some(*event) > since);
-        let taken = taken_by_hand(taken.map(|event| &stream.events()[event].kind), &declaration);
+        let taken = taken_by_hand(taken.map(|event| (event, &stream.events()[event].kind)), &declaration);
         if !taken.is_empty() {
-            plan.copies.push((declaration, taken));
+            copies.push((declaration, taken));
         } else if !declaration.names_snapshot() {
             plan.resolve.push(declaration);
         } else if let Some(snapshot) = snapshots.get(declaration.as_str()) {
-            plan.copies.push((declaration, vec![(*snapshot).clone()]));
+            copies.push((declaration, vec![TakenByHand { event: 0, snapshot: (*snapshot).clone() }]));
         } else {
             plan.lost.push(declaration);
         }
     }
+    share_newest(&mut copies);
+    let snapshots = |taken: Vec<TakenByHand>| taken.into_iter().map(|taken| taken.snapshot).collect();
+    plan.copies = copies.into_iter().map(|(declaration, taken)| (declaration, snapshots(taken))).collect();
     let attached = explicit.iter().filter(|declaration| !declaration.is_exclude()).cloned();
     plan.resolve.extend(attached);
     plan.excludes = effective(stream, configured);
@@ -83,23 +87,31 @@ pub fn plan(stream: &Stream, configured: &[Declaration], explicit: &[Declaration
     plan
 }
 
+/// A snapshot that the user refreshed, and the event that holds it.
+#[derive(Debug, Clone)]
+struct TakenByHand {
+    event: usize,
+    snapshot: Snapshot,
+}
+
 /// Returns the newest of the snapshots that were taken of a declaration by hand.
 fn taken_by_hand<'e>(
-    events: impl Iterator<Item = &'e EventKind>,
+    events: impl Iterator<Item = (usize, &'e EventKind)>,
     declaration: &Declaration,
-) -> Vec<Snapshot> {
-    let mut taken: Vec<Option<Snapshot>> = Vec::new();
+) -> Vec<TakenByHand> {
+    let mut taken: Vec<Option<TakenByHand>> = Vec::new();
     let mut places = HashMap::new();
-    for event in events {
-        let EventKind::ConfigDelta(delta) = event else { continue };
+    for (event, kind) in events {
+        let EventKind::ConfigDelta(delta) = kind else { continue };
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for snapshot in delta.taken_of(declaration) {
             // Contents of one resource of an MCP server may share a URI; their order tells them apart.
             let count = counts.entry(&snapshot.uri).and_modify(|count| *count += 1).or_default();
             let place = *places.entry((snapshot.uri.as_str(), *count)).or_insert(taken.len());
+            let snapshot = TakenByHand { event, snapshot: snapshot.clone() };
             match taken.get_mut(place) {
-                Some(known) => *known = Some(snapshot.clone()),
-                None => taken.push(Some(snapshot.clone())),
+                Some(known) => *known = Some(snapshot),
+                None => taken.push(Some(snapshot)),
             }
         }
         // Where there are fewer contents than there were, the last are gone.
@@ -109,6 +121,38 @@ fn taken_by_hand<'e>(
         }
     }
     taken.into_iter().flatten().collect()
+}
+
+/// Gives each declaration the newest snapshot of what several of them hold: one message has one version of it.
+///
+/// Contents that share a URI stay as they were taken, together.
+fn share_newest(copies: &mut [(Declaration, Vec<TakenByHand>)]) {
+    let mut newest: HashMap<(Option<String>, String), TakenByHand> = HashMap::new();
+    for (declaration, taken) in copies.iter() {
+        for one in alone(taken).map(|index| &taken[index]) {
+            let server = declaration.server().map(str::to_owned);
+            let known = newest.entry((server, one.snapshot.uri.clone())).or_insert_with(|| one.clone());
+            if known.event < one.event {
+                known.clone_from(one);
+            }
+        }
+    }
+    for (declaration, taken) in copies {
+        for index in alone(taken).collect::<Vec<_>>() {
+            let server = declaration.server().map(str::to_owned);
+            if let Some(newest) = newest.get(&(server, taken[index].snapshot.uri.clone())) {
+                taken[index].clone_from(newest);
+            }
+        }
+    }
+}
+
+/// Returns the indexes of the snapshots whose URI no other one has.
+fn alone(taken: &[TakenByHand]) -> impl Iterator<Item = usize> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    taken.iter().for_each(|one| *counts.entry(&one.snapshot.uri).or_default() += 1);
+    let is_alone = move |one: &TakenByHand| counts.get(one.snapshot.uri.as_str()) == Some(&1);
+    taken.iter().enumerate().filter(move |(_, one)| is_alone(one)).map(|(index, _)| index)
 }
 
 impl ConfigDelta {
@@ -587,6 +631,26 @@ mod tests {
         ];
         assert_eq!(copied(&history[..1]), pairs(&[("x://y", "one"), ("x://y", "two")]));
         assert_eq!(copied(&history), pairs(&[("x://y", "1"), ("x://y", "2"), ("x://z", "z")]));
+    }
+
+    #[test]
+    fn declarations_that_hold_one_file_share_its_newest_snapshot() {
+        let snapshot = |text: &str| {
+            Resource::new("file:///d/a", Payload::Inline(ResourceContent::Text(text.to_owned())))
+        };
+        let taken = |declarations: &[&str], text: &str| {
+            let entry = |declaration| Delivered { declaration, resources: vec![0] };
+            event(EventKind::ConfigDelta(ConfigDelta {
+                resources: vec![snapshot(text)],
+                delivered: names(declarations).into_iter().map(entry).collect(),
+                ..Change { add: names(declarations), ..Change::default() }.into_delta()
+            }))
+        };
+        let (both, server) = (["file:d/", "file:d/a"], "mcp+docs+file:///d/a");
+        let history = [taken(&both, "1"), taken(&both[1..], "2"), taken(&[server], "3")];
+        let copy = |name: &str, text: &str| (Declaration::new(name), vec![snapshot(text)]);
+        let plan = plan(&Stream::from_events(history.to_vec()), &[], &[]);
+        assert_eq!(plan.copies, [copy("file:d/", "2"), copy("file:d/a", "2"), copy(server, "3")]);
     }
 
     #[test]

@@ -239,10 +239,10 @@ impl Place {
 /// Returns the MCP servers that attachments of a message are from: their declarations are `mcp+SERVER+URI`.
 pub(super) fn servers(message: &Message<'_>) -> HashMap<usize, String> {
     let Message::User { request, .. } = message else { return HashMap::new() };
-    let of_servers = request.delivered.iter().filter_map(|delivered| {
-        let (server, _) = delivered.declaration.as_str().strip_prefix("mcp+")?.split_once('+')?;
-        Some((server, &delivered.resources))
-    });
+    let of_servers = request
+        .delivered
+        .iter()
+        .filter_map(|delivered| Some((delivered.declaration.server()?, &delivered.resources)));
     of_servers
         .flat_map(|(server, resources)| resources.iter().map(|index| (*index, server.to_owned())))
         .collect()

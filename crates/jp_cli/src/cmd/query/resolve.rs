@@ -1,6 +1,6 @@
 //! From what was declared to snapshots.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use jp_attachment::{
     AttachError, Declared, Notice, Place, Resolved, Source, Unavailable, parse_input, parse_stored,
@@ -27,6 +27,47 @@ use crate::{
 pub(crate) struct Attachments {
     pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) delivered: Vec<Delivered>,
+}
+
+impl Attachments {
+    /// Adds snapshots of a declaration; the first `fresh` ones of those that are there were resolved just now.
+    ///
+    /// What another declaration gives is in the message once, for both, if it is the same or fresh.
+    fn add_copies(&mut self, declaration: Declaration, snapshots: Vec<Snapshot>, fresh: usize) {
+        let mut given = self.given(declaration.server());
+        let mut resources = Vec::with_capacity(snapshots.len());
+        // Contents of one resource of an MCP server may share a URI: they stay together.
+        for snapshots in snapshots.chunk_by(|one, next| one.uri == next.uri) {
+            let known = given.remove(snapshots[0].uri.as_str()).filter(|known| {
+                let is_same =
+                    |(index, one): (&usize, &Snapshot)| *index < fresh || self.snapshots[*index] == *one;
+                known.len() == snapshots.len() && known.iter().zip(snapshots).all(is_same)
+            });
+            match known {
+                Some(known) => resources.extend(known),
+                None => {
+                    resources.extend(self.snapshots.len()..self.snapshots.len() + snapshots.len());
+                    self.snapshots.extend_from_slice(snapshots);
+                }
+            }
+        }
+        self.delivered.push(Delivered { declaration, resources });
+    }
+
+    /// Returns the indexes of what declarations of a server, or of none, give of each URI.
+    fn given(&self, server: Option<&str>) -> HashMap<String, Vec<usize>> {
+        let mut given: HashMap<String, Vec<usize>> = HashMap::new();
+        let delivered = self.delivered.iter().filter(|delivered| delivered.declaration.server() == server);
+        for index in delivered.flat_map(|delivered| &delivered.resources) {
+            if let Some(snapshot) = self.snapshots.get(*index) {
+                let known = given.entry(snapshot.uri.clone()).or_default();
+                if !known.contains(index) {
+                    known.push(*index);
+                }
+            }
+        }
+        given
+    }
 }
 
 /// Reads what the person typed.
@@ -114,7 +155,7 @@ pub(crate) fn resolve(
             notice => context.output.warn(&notice.to_string()),
         }
     }
-    Ok(with_copies(context, resolved, earlier.plan))
+    Ok(with_copies(context, resolved, earlier))
 }
 
 /// Reads declarations that were made earlier, by a configuration or in the conversation.
@@ -184,8 +225,9 @@ impl Earlier<'_> {
     }
 }
 
-/// Adds the files outside the workspace that are delivered again, and warns of those that are lost.
-fn with_copies(context: &Context<'_>, resolved: Resolved, plan: Plan) -> Attachments {
+/// Adds what is delivered without being resolved, and warns of what is lost.
+fn with_copies(context: &Context<'_>, resolved: Resolved, earlier: Earlier<'_>) -> Attachments {
+    let Earlier { plan, .. } = earlier;
     let delivered = |delivered: jp_attachment::Delivered| Delivered {
         declaration: Declaration::new(delivered.declaration),
         resources: delivered.resources,
@@ -196,15 +238,11 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, plan: Plan) -> Attachm
     };
     let resolved: HashSet<Declaration> =
         attachments.delivered.iter().map(|delivered| delivered.declaration.clone()).collect();
-    for (declaration, snapshots) in plan.copies {
-        // It was found after all: what was kept of it is older.
-        if resolved.contains(&declaration) {
-            continue;
-        }
-        let first = attachments.snapshots.len();
-        let resources = (first..first + snapshots.len()).collect();
-        attachments.delivered.push(Delivered { declaration, resources });
-        attachments.snapshots.extend(snapshots);
+    // It was found after all: what was kept of it is older.
+    let copies = plan.copies.into_iter().filter(|(declaration, _)| !resolved.contains(declaration));
+    let fresh = attachments.snapshots.len();
+    for (declaration, snapshots) in copies {
+        attachments.add_copies(declaration, snapshots, fresh);
     }
     for declaration in plan.lost {
         context

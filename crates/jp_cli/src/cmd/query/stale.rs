@@ -25,7 +25,7 @@ use jp_resource::{
 };
 use jp_storage::Stamps;
 
-use self::held::{Held, Key, held, server};
+use self::held::{Held, Key, held};
 use super::{
     advice,
     declarations::Configured,
@@ -163,7 +163,7 @@ struct Watched<'a> {
 
 impl<'a> Watched<'a> {
     fn key(&self) -> Key<'a> {
-        (server(self.declaration), self.uri)
+        (self.declaration.server(), self.uri)
     }
 }
 
@@ -180,7 +180,7 @@ fn watched<'a>(
     let mut seen: HashSet<Key<'_>> = HashSet::new();
     for delivered in &attached.delivered {
         let snapshots = delivered.resources.iter().filter_map(|index| attached.snapshots.get(*index));
-        seen.extend(snapshots.map(|snapshot| (server(&delivered.declaration), snapshot.uri.as_str())));
+        seen.extend(snapshots.map(|snapshot| (delivered.declaration.server(), snapshot.uri.as_str())));
     }
     let mut watched = Vec::new();
     for declaration in declared {

@@ -7,7 +7,7 @@ use std::{
 
 use jiff::Timestamp;
 use jp_attachment::mcp_ttl;
-use jp_conversation::{ChatRequest, Declaration, EventKind, Notification, Stream};
+use jp_conversation::{ChatRequest, EventKind, Notification, Stream};
 use jp_resource::{
     BlobRef, Checksum, Snapshot,
     uri::{PathStyle, file_uri, split_fragment},
@@ -19,11 +19,6 @@ use super::Change;
 
 /// A URI, with the MCP server that it is of: two servers, or a server and a file, may use one.
 pub(super) type Key<'a> = (Option<&'a str>, &'a str);
-
-/// Returns the MCP server that a declaration names.
-pub(super) fn server(declaration: &Declaration) -> Option<&str> {
-    declaration.as_str().strip_prefix("mcp+")?.split_once('+').map(|(server, _)| server)
-}
 
 /// What the conversation holds of a resource, and what the model knows.
 #[derive(Debug)]
@@ -124,7 +119,7 @@ pub(super) fn held<'a>(
 /// Returns the MCP server that a resource of a request is of.
 fn server_of(request: &ChatRequest, index: usize) -> Option<&str> {
     let gave = request.delivered.iter().find(|delivered| delivered.resources.contains(&index))?;
-    server(&gave.declaration)
+    gave.declaration.server()
 }
 
 /// When something was read.

@@ -1,0 +1,74 @@
+//! Versions of what is attached: which are sent, left out, listed and shown.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use jp_llm::testing::Server;
+use serde_json::{Value, json};
+use support::{Sandbox, answer, last_message, playing};
+
+/// Returns about so many bytes of lines that are all different.
+fn text(word: &str, bytes: usize) -> String {
+    let line = |number| format!("{word} {number:05} of a file that is longer than a reference\n");
+    (0..).map(line).take(bytes / line(0).len()).collect()
+}
+
+/// A file that is attached by itself and with its directory.
+fn of_two_declarations(server: &Server) -> Sandbox {
+    let sandbox = Sandbox::new().with_server(server);
+    sandbox.write("src/a.txt", text("one", 1_000));
+    sandbox.write("src/b.txt", "b");
+    sandbox.jp(&["q", "--new", "-a", "src", "-a", "src/a.txt", "look"]).succeeded();
+    sandbox
+}
+
+/// Returns the names of what the last message took, and which of them each declaration gave.
+fn taken(sandbox: &Sandbox) -> (Vec<String>, Value) {
+    let events = sandbox.events();
+    let request = events.iter().rfind(|event| event["type"] == "chat_request").unwrap();
+    let resources = request["resources"].as_array().unwrap().iter();
+    let names = resources.map(|resource| resource["name"].as_str().unwrap().to_owned());
+    let delivered = request["delivered"].as_array().unwrap().iter();
+    let delivered = delivered.map(|one| (one["declaration"].as_str().unwrap().to_owned(), &one["resources"]));
+    (
+        names.collect(),
+        delivered.map(|(name, indexes)| (name, indexes.clone())).collect::<serde_json::Map<_, _>>().into(),
+    )
+}
+
+#[test]
+fn file_of_two_declarations_is_in_a_message_once_after_a_refresh() {
+    let server = playing(vec![answer("Yes.")]);
+    let sandbox = of_two_declarations(&server);
+    sandbox.write("src/a.txt", text("two", 1_000));
+    let report = sandbox.json(&["resource", "refresh"]);
+    assert_eq!(report["refreshed"], json!(["src/a.txt"]));
+    sandbox.jp(&["q", "again"]).succeeded();
+    let message = last_message(&server);
+    assert_eq!(message.matches("<resource uri=").count(), 1, "{message}");
+    assert!(message.contains("two 00001 of a file"), "{message}");
+    let expected = json!({"file:src/": [0], "file:src/a.txt": [0]});
+    assert_eq!(taken(&sandbox), (vec!["src/a.txt".to_owned()], expected));
+    // Both declarations have it: nothing is left to refresh, or to send.
+    assert_eq!(sandbox.json(&["resource", "refresh"])["refreshed"], json!([]));
+    sandbox.jp(&["q", "and again"]).succeeded();
+    assert_eq!(last_message(&server), "and again");
+}
+
+#[test]
+fn file_that_is_attached_again_replaces_the_snapshot_that_its_directory_has_of_it() {
+    let server = playing(vec![answer("Yes.")]);
+    let sandbox = of_two_declarations(&server);
+    sandbox.write("src/a.txt", text("two", 1_000));
+    sandbox.write("src/b.txt", "b2");
+    sandbox.jp(&["resource", "refresh", "src"]).succeeded();
+    sandbox.write("src/a.txt", text("three", 1_000));
+    sandbox.jp(&["q", "-a", "src/a.txt", "again"]).succeeded();
+    let message = last_message(&server);
+    assert!(message.contains("three 00001 of a file") && !message.contains("two 00001"), "{message}");
+    let (names, delivered) = taken(&sandbox);
+    assert_eq!(names, ["src/a.txt", "src/b.txt"]);
+    assert_eq!(delivered, json!({"file:src/": [0, 1], "file:src/a.txt": [0]}));
+}
