@@ -349,7 +349,10 @@ fn paths_that_escape_are_names_and_nothing_else() {
     assert_eq!(run.code, 0, "{}", run.stderr);
     let result = results(&server).remove(0);
     // What it holds is what the server says, never what is in a file of that name.
-    assert!(result.contains("```(file:///etc/passwd)\nThe server's own words.\n```"), "{result}");
+    assert!(
+        result.contains("```(file:///etc/passwd, no newline at the end)\nThe server's own words.\n```"),
+        "{result}"
+    );
     assert!(!result.contains("root:") && !run.stderr.contains("root:"), "{result}");
     assert_eq!(before(&sandbox), 3, "{:?}", sandbox.files("~/"));
     assert!(!sandbox.directory.path().join("secret").exists());

@@ -39,7 +39,9 @@ pub use hints::CacheHint;
 pub use lines::Span;
 pub use policy::{NoTexts, Policy, SupersededPolicy, Texts};
 pub use prefix::{last_request, shared_prefix};
-pub use render::{resource_block, text_of_missing_answer, text_of_missing_result};
+pub use render::{
+    END_MARK, lacks_newline, resource_block, resource_label, text_of_missing_answer, text_of_missing_result,
+};
 pub use superseded::superseded;
 
 use self::superseded::Dropped;

@@ -30,8 +30,10 @@ pub(crate) enum Block<'a> {
 
 /// Content that is no text.
 pub(crate) struct Binary<'a> {
-    /// What it is called where it is told of.
+    /// Label for the user.
     pub(crate) subject: String,
+    /// Label for the model: its name and its URI, if it has them.
+    pub(crate) label: String,
     /// Its media type, without parameters.
     pub(crate) mime: String,
     pub(crate) bytes: Cow<'a, [u8]>,
@@ -57,7 +59,7 @@ pub(crate) fn load_block<'a>(
                 Payload::Inline(bytes) => bytes.into(),
                 Payload::Stored(blob) => load_bytes(blob, &subject, contents)?.into(),
             };
-            Ok(Block::Binary(Binary { subject, mime: essence(&media.mime_type), bytes }))
+            Ok(Block::Binary(Binary::of_media(call, &media.mime_type, bytes)))
         }
         StoredBlock::Question { question } => Ok(Block::Text(question.text.as_str().into())),
         StoredBlock::Unknown(block) => Ok(Block::Text(block.note().into())),
@@ -99,7 +101,13 @@ impl<'a> Shown<'a> {
 impl<'a> Binary<'a> {
     /// Wraps a resource's content.
     pub(crate) fn of(resource: &Snapshot, bytes: Cow<'a, [u8]>) -> Self {
-        Self { subject: subject(resource), mime: essence_of(resource.mime_type.as_deref()), bytes }
+        let mime = essence_of(resource.mime_type.as_deref());
+        Self { subject: subject(resource), label: view::resource_label(resource), mime, bytes }
+    }
+
+    /// Wraps an image or a sound that a call returned; neither has a name or a URI.
+    pub(crate) fn of_media(call: &ToolCallRequest, mime: &str, bytes: Cow<'a, [u8]>) -> Self {
+        Self { subject: result_of(call), label: result_of(call), mime: essence(mime), bytes }
     }
 }
 

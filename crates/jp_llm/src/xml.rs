@@ -2,6 +2,7 @@
 
 use std::io;
 
+use jp_conversation::view::lacks_newline;
 use jp_resource::Resource;
 
 use crate::{
@@ -11,6 +12,8 @@ use crate::{
 
 /// Writes a resource with its text between the tags.
 ///
+/// The opening tag says if the last line has no newline.
+///
 /// A text that would close the tag early can't: `</resource`, in whatever case, is written
 /// `<\/resource`.
 pub(crate) fn write_text<C, T>(
@@ -18,8 +21,12 @@ pub(crate) fn write_text<C, T>(
     resource: &Resource<C, T>,
     text: &Text<'_>,
 ) -> io::Result<()> {
-    write_opening(out, resource)?;
-    out.push("\n")?;
+    write_attributes(out, resource)?;
+    out.push(if lacks_newline(resource, text.ends_line()) {
+        " endsWithNewline=\"false\">\n"
+    } else {
+        ">\n"
+    })?;
     match text {
         Text::Now(text) => write_defused(out, text)?,
         Text::Later(_) => out.put(text)?,
@@ -44,12 +51,19 @@ pub(crate) fn write_note<C, T>(
     resource: &Resource<C, T>,
     note: &str,
 ) -> io::Result<()> {
-    write_opening(out, resource)?;
+    write_attributes(out, resource)?;
+    out.push(">")?;
     write_defused(out, note)?;
     out.push("</resource>")
 }
 
-fn write_opening<C, T>(out: &mut JsonText<'_>, resource: &Resource<C, T>) -> io::Result<()> {
+/// Writes the label before a resource whose content is a separate part without a name and URI.
+pub(crate) fn write_label<C, T>(out: &mut JsonText<'_>, resource: &Resource<C, T>) -> io::Result<()> {
+    write_note(out, resource, "[the next part of this message]")
+}
+
+/// Writes the opening tag but for its end.
+fn write_attributes<C, T>(out: &mut JsonText<'_>, resource: &Resource<C, T>) -> io::Result<()> {
     out.push(&format!("<resource uri=\"{}\"", escape(&resource.uri)))?;
     if let Some(name) = &resource.name {
         out.push(&format!(" name=\"{}\"", escape(name)))?;
@@ -57,7 +71,7 @@ fn write_opening<C, T>(out: &mut JsonText<'_>, resource: &Resource<C, T>) -> io:
     if let Some(mime_type) = &resource.mime_type {
         out.push(&format!(" mimeType=\"{}\"", escape(mime_type)))?;
     }
-    out.push(">")
+    Ok(())
 }
 
 /// Escapes an attribute's value (XML 1.0 §2.4, §3.3.3).
@@ -112,7 +126,7 @@ mod tests {
     #[test]
     fn attributes_are_escaped_and_absent_ones_left_out() {
         let resource = Resource::new("file:///a&b", ());
-        assert_eq!(written(&resource, "x"), "<resource uri=\"file:///a&amp;b\">\nx\n</resource>");
+        assert_eq!(written(&resource, "x\n"), "<resource uri=\"file:///a&amp;b\">\nx\n</resource>");
         let resource = resource.with_name("\"a\"\n<b>").with_mime_type("text/plain");
         assert_eq!(
             written(&resource, "x\n"),
@@ -131,6 +145,17 @@ mod tests {
         ] {
             assert_eq!(written(&resource, text), format!("<resource uri=\"a:b\">\n{body}\n</resource>"));
         }
+    }
+
+    #[test]
+    fn last_line_without_a_newline_is_said_to_lack_it() {
+        let resource = Resource::new("file:///a", ());
+        let unended = "<resource uri=\"file:///a\" endsWithNewline=\"false\">\nx\n</resource>";
+        assert_eq!(written(&resource, "x"), unended);
+        assert_eq!(written(&resource, ""), "<resource uri=\"file:///a\">\n</resource>");
+        assert_eq!(written(&resource, "\n"), "<resource uri=\"file:///a\">\n\n</resource>");
+        let reference = Resource { formatted: Some(()), ..resource };
+        assert_eq!(written(&reference, "x"), "<resource uri=\"file:///a\">\nx\n</resource>");
     }
 
     proptest! {

@@ -418,6 +418,28 @@ fn nothing_of_the_conversation_is_lost() {
     }
 }
 
+/// A reference names a resource by its URI, so a model must have seen that beside the content.
+#[test]
+fn name_and_uri_of_a_binary_stand_before_its_content() {
+    for provider in providers() {
+        for variant in Variant::ALL {
+            let (json, _) = encoded(&provider, variant);
+            let file = variant.file(provider.name);
+            for (name, bytes) in binaries() {
+                // Gemini's results name their parts by number, in a field whose place says nothing.
+                let is_numbered = provider.name == "google" && !name.contains('/');
+                let content = json.find(&STANDARD.encode(&bytes)).filter(|_| !is_numbered);
+                let before = &json[..content.unwrap_or(json.len())];
+                let uri = before.find(&format!("file:///w/{name}"));
+                let uri =
+                    uri.unwrap_or_else(|| panic!("{file}: the URI of {name} is not before its content"));
+                let label = &before[uri.saturating_sub(100)..];
+                assert!(label.matches(&name).count() > 1, "{file}: no name of {name}: {label}");
+            }
+        }
+    }
+}
+
 /// Returns the names and the bytes of what is attached or in a result and no text.
 fn binaries() -> Vec<(String, Vec<u8>)> {
     let resources = found().into_iter().filter_map(|block| match block {
@@ -600,28 +622,28 @@ fn broken() -> Vec<(&'static str, &'static str, Change)> {
         ("anthropic", "/messages/2/content/1", Remove("tool_use_id")),
         ("anthropic", "/messages/1/content/0", Add("cache_control")),
         ("anthropic", "/messages/4/content/0", Set("text", json!(" "))),
-        ("openai", "/input/1/content/4", Add("colour")),
-        ("openai", "/input/6/output/3", Add("colour")),
+        ("openai", "/input/1/content/6", Add("colour")),
+        ("openai", "/input/6/output/5", Add("colour")),
         ("openai", "/input/3/content/0", Set("text", number())),
         ("openai", "/input/2/summary/0", Set("text", number())),
         ("openai", "/input/6/output/0", Remove("text")),
         ("openai", "/input/7", Set("call_id", json!("another"))),
-        ("google", "/contents/0/parts/3/inlineData", Add("colour")),
+        ("google", "/contents/0/parts/4/inlineData", Add("colour")),
         ("google", "/contents/2/parts/0/functionResponse/parts/0/inlineData", Add("colour")),
         ("google", "/contents/1/parts/3/functionCall", Set("args", number())),
-        ("google", "/contents/0/parts/4/inlineData", Set("data", json!("%PDF"))),
+        ("google", "/contents/0/parts/6/inlineData", Set("data", json!("%PDF"))),
         ("google", "", Remove("contents")),
         ("google", "/contents/0", Remove("role")),
-        ("llamacpp", "/messages/1/content/4/file", Add("colour")),
+        ("llamacpp", "/messages/1/content/6/file", Add("colour")),
         ("llamacpp", "/messages/3", Add("name")),
         ("llamacpp", "/messages/5/content/0", Set("text", number())),
         ("llamacpp", "/messages/2/tool_calls/1", Remove("id")),
         ("llamacpp", "/messages/2/tool_calls/0/function", Set("arguments", json!("{"))),
-        ("openrouter", "/messages/1/content/3/image_url", Add("colour")),
-        ("openrouter", "/messages/3/content/3/file", Add("colour")),
+        ("openrouter", "/messages/1/content/4/image_url", Add("colour")),
+        ("openrouter", "/messages/3/content/5/file", Add("colour")),
         ("openrouter", "/messages/2/reasoning_details/0", Set("text", number())),
         ("openrouter", "/messages/3", Remove("tool_call_id")),
-        ("openrouter", "/messages/1/content/4/file", Set("file_data", json!("spec.pdf"))),
+        ("openrouter", "/messages/1/content/6/file", Set("file_data", json!("spec.pdf"))),
         ("ollama", "/messages/1", Add("colour")),
         ("ollama", "/messages/3", Add("name")),
         ("ollama", "/messages/2/tool_calls/0/function", Set("arguments", json!("{}"))),

@@ -415,7 +415,10 @@ mod tests {
         let line = shown.iter().position(|text| text.starts_with('…')).unwrap();
         insta::assert_snapshot!(shown[line], @"… 19959 blocks are left out here, as the result is too long; a call that asks for less can show what is missing …");
         assert_eq!((line, shown.len()), (21, 43));
-        assert!(shown[0].starts_with("```(file:///0)\nxxx") && shown.last().unwrap() == "exit status 3");
+        assert!(
+            shown[0].starts_with("```(file:///0, no newline at the end)\nxxx")
+                && shown.last().unwrap() == "exit status 3"
+        );
         assert!(shown_bytes(&event) <= 10_000 + SLACK + 200);
     }
 

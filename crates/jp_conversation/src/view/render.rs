@@ -1,13 +1,18 @@
 use std::borrow::Cow;
 
 use jp_resource::{Resource, mime, uri};
+use serde_json::Value;
 
 use super::lines::Span;
 
+/// Field of a resource's `_meta`: `true` if these lines of a file reach the end of the file.
+pub const END_MARK: &str = "computer.jp/reachesEnd";
+
 /// Renders a resource of a tool's result: its content in a code fence that nothing in it can close.
 ///
-/// The info line says language, name (the URI where there is none) and lines; formatted text takes
-/// the place of the whole (seed RFD 058, "JP-controlled resource formatting").
+/// The info line has the language, the name (the URI if there is no name) and the lines, and says if
+/// the last line has no newline ([`lacks_newline`]). Formatted text replaces the whole block (seed
+/// RFD 058, "JP-controlled resource formatting").
 #[must_use]
 pub fn resource_block<C, T>(resource: &Resource<C, T>, content: &str) -> String {
     if resource.formatted.is_some() {
@@ -18,8 +23,37 @@ pub fn resource_block<C, T>(resource: &Resource<C, T>, content: &str) -> String 
     let label = label(resource).replace(['\n', '\r', '`'], " ");
     let label = one_line(&label);
     let separator = if language.is_empty() { "" } else { " " };
-    let newline = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
-    format!("{fence}{language}{separator}({label})\n{content}{newline}{fence}\n")
+    let ends_line = content.is_empty() || content.ends_with('\n');
+    let newline = if ends_line { "" } else { "\n" };
+    let end = if lacks_newline(resource, ends_line) { ", no newline at the end" } else { "" };
+    format!("{fence}{language}{separator}({label}{end})\n{content}{newline}{fence}\n")
+}
+
+/// Returns whether a frame must say that the file has no newline at its end.
+///
+/// A frame ends the last line itself, so the content doesn't show it. Only files are written back, so
+/// other resources never say it. A part of a file says it only if it is marked to reach the end
+/// ([`END_MARK`]). Formatted text is not the content, so it says nothing either. `ends_line` is
+/// whether the content ends with a newline or is empty.
+#[must_use]
+pub fn lacks_newline<C, T>(resource: &Resource<C, T>, ends_line: bool) -> bool {
+    let (place, fragment) = uri::split_fragment(&resource.uri);
+    let is_file = ["file:", "external:"].iter().any(|scheme| place.starts_with(scheme));
+    let mark = resource.meta.as_ref().and_then(|meta| meta.get(END_MARK));
+    let reaches_end = fragment.is_none() || mark == Some(&Value::Bool(true));
+    !ends_line && is_file && reaches_end && resource.formatted.is_none()
+}
+
+/// Names a resource by its name and its URI, on one line.
+///
+/// References name the same URI, so a model finds what they are about.
+#[must_use]
+pub fn resource_label<C, T>(resource: &Resource<C, T>) -> String {
+    let uri = one_line(&resource.uri);
+    match &resource.name {
+        Some(name) if *name != resource.uri => format!("{} ({uri})", one_line(name)),
+        _ => uri.into_owned(),
+    }
 }
 
 /// Returns what stands for the result of a call that was interrupted.
@@ -82,9 +116,36 @@ mod tests {
     }
 
     #[test]
+    fn info_line_says_that_the_last_line_lacks_its_newline() {
+        let file = rust("file:///p/a.rs").with_name("a.rs");
+        assert_eq!(resource_block(&file, "x"), "```rs (a.rs, no newline at the end)\nx\n```\n");
+        assert_eq!(resource_block(&file, ""), "```rs (a.rs)\n```\n");
+        let mut formatted = file;
+        formatted.formatted = Some("x".to_owned());
+        assert_eq!(resource_block(&formatted, "x"), "x");
+    }
+
+    #[test]
+    fn lines_say_it_of_the_end_of_the_file_alone() {
+        let mut lines = rust("file:///p/a.rs#L2-3").with_name("a.rs");
+        assert_eq!(resource_block(&lines, "x"), "```rs (a.rs, lines 2-3)\nx\n```\n");
+        lines.meta = Some([(END_MARK.to_owned(), true.into())].into_iter().collect());
+        assert_eq!(resource_block(&lines, "x"), "```rs (a.rs, lines 2-3, no newline at the end)\nx\n```\n");
+        assert_eq!(resource_block(&lines, "x\n"), "```rs (a.rs, lines 2-3)\nx\n```\n");
+    }
+
+    #[test]
     fn fence_is_longer_than_any_in_the_content() {
         let block = resource_block(&Resource::<(), String>::new("a:b", ()), "````\n```");
         assert_eq!(block, "`````(a:b)\n````\n```\n`````\n");
+    }
+
+    #[test]
+    fn label_has_name_and_uri_on_one_line() {
+        let named = rust("file:///p/a.png").with_name("a\n.png");
+        assert_eq!(resource_label(&named), r"a\u{a}.png (file:///p/a.png)");
+        assert_eq!(resource_label(&rust("https://x/a.png")), "https://x/a.png");
+        assert_eq!(resource_label(&rust("https://x/").with_name("https://x/")), "https://x/");
     }
 
     #[test]

@@ -2,7 +2,12 @@
 
 use jp_resource::{Checksum, Snapshot, mime};
 
-use super::{KnownLines, Place, coverage::Stands, lines::Span, render::one_line};
+use super::{
+    KnownLines, Place,
+    coverage::Stands,
+    lines::Span,
+    render::{lacks_newline, one_line},
+};
 
 /// Says where the same content stands; `is_back` where another version stood in between.
 pub(super) fn reference(snapshot: &Snapshot, at: &Place, stands: &Stands, is_back: bool) -> String {
@@ -36,7 +41,11 @@ pub(super) fn parts(snapshot: &Snapshot, parts: &[Part<'_>]) -> String {
                 let checksum = at.checksum.short();
                 format!("{} {theirs} of what stands {at}, sha256 {checksum}.\n", are(*ours))
             }
-            Part::New(lines, content) => format!("{}:\n{}", are(*lines), fenced(language, content)),
+            Part::New(lines, content) => {
+                let is_unended = lacks_newline(snapshot, content.ends_with('\n'));
+                let end = if is_unended { ", without a newline at the end" } else { "" };
+                format!("{}{end}:\n{}", are(*lines), fenced(language, content))
+            }
         };
         text.push_str(&said);
     }

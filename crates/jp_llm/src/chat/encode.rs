@@ -209,6 +209,7 @@ impl Encoder<'_> {
             Shown::Binary(bytes) => Binary::of(resource, bytes),
         };
         if let Some(kind) = self.kind(&binary) {
+            parts.text(|out| xml::write_label(out, resource))?;
             return parts.binary(|out| write_binary_part(kind, &binary, out));
         }
         let reason = self.leave_out(turn, &binary);
@@ -301,7 +302,12 @@ impl Encoder<'_> {
         let text = match shown::load_block(call, block, self.contents)? {
             Block::Text(text) => text,
             Block::Binary(binary) => match self.kind(&binary).filter(|_| self.shows_binary_results()) {
-                Some(kind) => return parts.binary(|out| write_binary_part(kind, &binary, out)),
+                Some(kind) => {
+                    if matches!(block, StoredBlock::Resource { .. }) {
+                        parts.text(|out| out.push(&format!("{}:", binary.label)))?;
+                    }
+                    return parts.binary(|out| write_binary_part(kind, &binary, out));
+                }
                 None => self.set_aside(turn, call, &binary)?.into(),
             },
         };
@@ -323,21 +329,21 @@ impl Encoder<'_> {
         call: &ToolCallRequest,
         binary: &Binary<'_>,
     ) -> Result<String, Error> {
-        let Binary { subject, mime, bytes } = binary;
+        let Binary { label, mime, bytes, .. } = binary;
         let size = bytes.len();
         let Some(kind) = self.kind(binary) else {
             let reason = self.leave_out(turn, binary);
-            return Ok(format!("[{subject} is not shown: {reason}; {size} bytes]"));
+            return Ok(format!("[{label} is not shown: {reason}; {size} bytes]"));
         };
         let id = if call.id.is_empty() { String::new() } else { format!(" ({})", call.id) };
         if !self.moved.is_empty() {
             self.moved.push(b',');
         }
-        let label = format!("{subject}, returned by the call of `{}`{id}:", call.name);
-        write_text_part(&mut self.moved, |out| out.push(&label))?;
+        let lead = format!("{label}, returned by the call of `{}`{id}:", call.name);
+        write_text_part(&mut self.moved, |out| out.push(&lead))?;
         self.moved.push(b',');
         write_binary_part(kind, binary, &mut self.moved)?;
-        Ok(format!("[{subject} is in the next message: {mime}; {size} bytes]"))
+        Ok(format!("[{label} is in the next message: {mime}; {size} bytes]"))
     }
 
     /// Writes what was put aside as a message from the person.

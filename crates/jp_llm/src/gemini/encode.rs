@@ -267,6 +267,8 @@ impl Encoder<'_> {
         };
         let mime = essence(resource.mime_type.as_deref().unwrap_or(UNKNOWN));
         if takes(self.request.capabilities, &mime) {
+            write_text_part(out, |out| xml::write_label(out, resource))?;
+            self.begin_part(Kind::Person, out)?;
             return Ok(write_inline_data(&mime, &bytes, out)?);
         }
         let reason = format!("this model does not take {mime}");

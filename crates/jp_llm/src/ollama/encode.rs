@@ -255,9 +255,9 @@ impl Encoder<'_> {
 
     /// Notes binary content of a result, and returns the line that stands for it.
     fn line_for(&mut self, turn: usize, binary: &Binary<'_>) -> String {
-        let Binary { subject, mime, bytes } = binary;
+        let Binary { label, mime, bytes, .. } = binary;
         let reason = self.leave_out(turn, binary, format!("results of tools are text, this is {mime}"));
-        format!("[{subject} is not shown: {reason}; {} bytes]", bytes.len())
+        format!("[{label} is not shown: {reason}; {} bytes]", bytes.len())
     }
 
     /// Notes content that the model is not shown, and returns why.

@@ -207,7 +207,12 @@ impl Encoder<'_> {
             Shown::Binary(bytes) => bytes,
         };
         let mime = type_of(resource);
-        match self.form(&mime) {
+        let form = self.form(&mime);
+        if form.is_some() {
+            write_text_part(END, out, |out| xml::write_label(out, resource))?;
+            out.write_all(b",")?;
+        }
+        match form {
             Some(Form::Image) => write_image_part(&mime, &bytes, end, out),
             Some(Form::File) => write_file_part(resource, &mime, &bytes, end, out),
             None => {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use jp_attachment::classify;
+use jp_conversation::view::END_MARK;
 use jp_resource::{Checksum, ResourceContent};
 use jp_tool::ContentBlock;
 use serde::Deserialize;
@@ -107,8 +108,16 @@ fn part(files: &Files, spot: &Spot, range: Range, limit: &Limit<'_>) -> Result<C
     let (text, lines) = part;
     let text = String::from_utf8(text)
         .map_err(|_| format!("{} is no text, so it has no lines: read it as a whole.", spot.shown()))?;
+    // Lines are read with their ends, so only a file's last one can lack its newline.
+    let is_unended = !text.is_empty() && !text.ends_with('\n');
     let (content, mime_type) = (ResourceContent::Text(text), classify(Vec::new(), &spot.shown()).1);
-    files.block(spot, content, mime_type, Some(lines), checksum)
+    let mut block = files.block(spot, content, mime_type, Some(lines), checksum)?;
+    if let ContentBlock::Resource { resource, .. } = &mut block
+        && is_unended
+    {
+        resource.meta.get_or_insert_default().insert(END_MARK.to_owned(), true.into());
+    }
+    Ok(block)
 }
 
 fn saw(files: &Files, spot: &Spot, bytes: &[u8]) -> Checksum {

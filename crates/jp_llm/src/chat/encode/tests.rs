@@ -78,9 +78,9 @@ fn attached_text_follows_the_words_as_parts() {
         formatted,
     ];
     insta::assert_snapshot!(messages(vec![request("Review.", resources.clone()), request("", resources)], ALL), @r#"
-    {"role":"user","content":[{"type":"text","text":"Review."},{"type":"text","text":"<resource uri=\"file:///src/main.rs\" name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a&amp;b\">\n<\\/Resource>\n</resource>"},{"type":"text","text":"<resource uri=\"file:///empty\">\n</resource>"},{"type":"text","text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
+    {"role":"user","content":[{"type":"text","text":"Review."},{"type":"text","text":"<resource uri=\"file:///src/main.rs\" name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a&amp;b\" endsWithNewline=\"false\">\n<\\/Resource>\n</resource>"},{"type":"text","text":"<resource uri=\"file:///empty\">\n</resource>"},{"type":"text","text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
     {"role":"assistant","content":"No answer: the request was interrupted."}
-    {"role":"user","content":[{"type":"text","text":"<resource uri=\"file:///src/main.rs\" name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a&amp;b\">\n<\\/Resource>\n</resource>"},{"type":"text","text":"<resource uri=\"file:///empty\">\n</resource>"},{"type":"text","text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
+    {"role":"user","content":[{"type":"text","text":"<resource uri=\"file:///src/main.rs\" name=\"src/main.rs\" mimeType=\"text/x-rust\">\nfn main() {}\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a&amp;b\" endsWithNewline=\"false\">\n<\\/Resource>\n</resource>"},{"type":"text","text":"<resource uri=\"file:///empty\">\n</resource>"},{"type":"text","text":"<resource uri=\"cmd://x\" name=\"x\">\nshown\n</resource>"}]}
     "#);
 }
 
@@ -97,8 +97,8 @@ fn images_and_pdf_are_shown_to_models_that_take_them_and_named_to_others() {
         ]
     };
     let (_, notes) = encoded(vec![request("See.", resources())], TEXT_ONLY);
-    insta::assert_snapshot!(messages(vec![request("See.", resources())], ALL), @r#"{"role":"user","content":[{"type":"text","text":"See."},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,/9g="}},{"type":"file","file":{"filename":"spec.pdf","file_data":"data:application/pdf;base64,JVBERi0="}},{"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not take image/tiff; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///a.svg\" mimeType=\"image/svg+xml\">\n<svg/>\n</resource>"}]}"#);
-    insta::assert_snapshot!(messages(vec![request("See.", resources())], TEXT_ONLY), @r#"{"role":"user","content":[{"type":"text","text":"See."},{"type":"text","text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[not shown: this model does not take image/png; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[not shown: this model does not take image/jpeg; 2 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///dir/spec.pdf\" name=\"dir/spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not take application/pdf; 5 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not take image/tiff; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///a.svg\" mimeType=\"image/svg+xml\">\n<svg/>\n</resource>"}]}"#);
+    insta::assert_snapshot!(messages(vec![request("See.", resources())], ALL), @r#"{"role":"user","content":[{"type":"text","text":"See."},{"type":"text","text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/jpeg;base64,/9g="}},{"type":"text","text":"<resource uri=\"file:///dir/spec.pdf\" name=\"dir/spec.pdf\" mimeType=\"application/pdf\">[the next part of this message]</resource>"},{"type":"file","file":{"filename":"spec.pdf","file_data":"data:application/pdf;base64,JVBERi0="}},{"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not take image/tiff; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///a.svg\" mimeType=\"image/svg+xml\" endsWithNewline=\"false\">\n<svg/>\n</resource>"}]}"#);
+    insta::assert_snapshot!(messages(vec![request("See.", resources())], TEXT_ONLY), @r#"{"role":"user","content":[{"type":"text","text":"See."},{"type":"text","text":"<resource uri=\"file:///dir/logo.png\" name=\"dir/logo.png\" mimeType=\"image/png\">[not shown: this model does not take image/png; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///photo\" name=\"photo\" mimeType=\"Image/JPEG; q=1\">[not shown: this model does not take image/jpeg; 2 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///dir/spec.pdf\" name=\"dir/spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not take application/pdf; 5 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///scan.tiff\" name=\"scan.tiff\" mimeType=\"image/tiff\">[not shown: this model does not take image/tiff; 4 bytes]</resource>"},{"type":"text","text":"<resource uri=\"x:unknown\">[not shown: this model does not take application/octet-stream; 1 bytes]</resource>"},{"type":"text","text":"<resource uri=\"file:///a.svg\" mimeType=\"image/svg+xml\" endsWithNewline=\"false\">\n<svg/>\n</resource>"}]}"#);
     insta::assert_snapshot!(notes.join("\n"), @r#"
     dir/logo.png is not shown: this model does not take image/png (4 bytes)
     photo is not shown: this model does not take image/jpeg (2 bytes)
@@ -134,9 +134,9 @@ fn tool_calls_and_results_are_text() {
     insta::assert_snapshot!(messages(kinds.clone(), ALL), @r#"
     {"role":"user","content":"Go"}
     {"role":"assistant","content":"I look now.","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"1","content":"Found:\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a.png is in the next message: image/png; 4 bytes]\n[a result of `read` is not shown: this model does not take audio/wav; 2 bytes]"}
+    {"role":"tool","tool_call_id":"1","content":"Found:\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n[a.png (file:///a.png) is in the next message: image/png; 4 bytes]\n[a result of `read` is not shown: this model does not take audio/wav; 2 bytes]"}
     {"role":"tool","tool_call_id":"","content":"The tool reported an error:\nno \"such\" file"}
-    {"role":"user","content":[{"type":"text","text":"a.png, returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"user","content":[{"type":"text","text":"a.png (file:///a.png), returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"No answer: the request was interrupted."}
     {"role":"user","content":"Go on"}
     {"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
@@ -166,12 +166,12 @@ fn binaries_of_results_follow_the_round_and_turns_alternate() {
     insta::assert_snapshot!(messages(kinds.clone(), ALL), @r#"
     {"role":"user","content":"Go"}
     {"role":"assistant","content":"","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"1","content":"[a.png is in the next message: image/png; 4 bytes]\ntext"}
-    {"role":"tool","tool_call_id":"","content":"[b.png is in the next message: image/png; 4 bytes]\n[c.pdf is in the next message: application/pdf; 5 bytes]"}
-    {"role":"user","content":[{"type":"text","text":"a.png, returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"b.png, returned by the call of `read`:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"c.pdf, returned by the call of `read`:"},{"type":"file","file":{"filename":"c.pdf","file_data":"data:application/pdf;base64,JVBERi0="}}]}
+    {"role":"tool","tool_call_id":"1","content":"[a.png (file:///a.png) is in the next message: image/png; 4 bytes]\ntext"}
+    {"role":"tool","tool_call_id":"","content":"[b.png (file:///b.png) is in the next message: image/png; 4 bytes]\n[c.pdf (file:///c.pdf) is in the next message: application/pdf; 5 bytes]"}
+    {"role":"user","content":[{"type":"text","text":"a.png (file:///a.png), returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"b.png (file:///b.png), returned by the call of `read`:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"c.pdf (file:///c.pdf), returned by the call of `read`:"},{"type":"file","file":{"filename":"c.pdf","file_data":"data:application/pdf;base64,JVBERi0="}}]}
     {"role":"assistant","content":"","tool_calls":[{"id":"2","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"2","content":"[d.png is in the next message: image/png; 4 bytes]"}
-    {"role":"user","content":[{"type":"text","text":"d.png, returned by the call of `read` (2):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"tool","tool_call_id":"2","content":"[d.png (file:///d.png) is in the next message: image/png; 4 bytes]"}
+    {"role":"user","content":[{"type":"text","text":"d.png (file:///d.png), returned by the call of `read` (2):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"No answer: the request was interrupted."}
     {"role":"user","content":"Go on"}
     {"role":"assistant","content":"No answer: the request was interrupted."}
@@ -233,20 +233,20 @@ fn session() -> Vec<EventKind> {
 fn openrouter_gets_marks_reasoning_and_parts_in_results() {
     let (json, _) = encoded_for(Dialect::OpenRouter, "openrouter/anthropic/m", session(), OPENROUTER);
     insta::assert_snapshot!(lines(&json), @r#"
-    {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"<resource uri=\"file:///a\">\na\n</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"<resource uri=\"file:///a\" endsWithNewline=\"false\">\na\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a.png\" name=\"a.png\" mimeType=\"image/png\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"I look.","reasoning_details":[{"type":"reasoning.encrypted","data":"mine"},{"type":"reasoning.encrypted","data":"late"}],"tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"2","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"Found:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"[a.zip is not shown: this model does not take application/zip; 2 bytes]"}]}
+    {"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"Found:"},{"type":"text","text":"a.png (file:///a.png):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"[a.zip (file:///a.zip) is not shown: this model does not take application/zip; 2 bytes]"}]}
     {"role":"tool","tool_call_id":"2","content":[{"type":"text","text":"The tool reported an error:"}]}
     {"role":"assistant","content":"Done."}
     {"role":"user","content":[{"type":"text","text":"Next","cache_control":{"type":"ephemeral"}}]}
     {"role":"assistant","content":"","tool_calls":[{"id":"3","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
     {"role":"tool","tool_call_id":"3","content":[{"type":"text","text":"three"}]}
     {"role":"assistant","content":"","tool_calls":[{"id":"4","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"4","content":[{"type":"text","text":"four"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"tool","tool_call_id":"4","content":[{"type":"text","text":"four"},{"type":"text","text":"b.png (file:///b.png):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"c.png (file:///c.png):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"","tool_calls":[{"id":"5","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
     {"role":"tool","tool_call_id":"5","content":""}
     {"role":"assistant","content":"","tool_calls":[{"id":"6","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"6","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"six","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"tool","tool_call_id":"6","content":[{"type":"text","text":"d.png (file:///d.png):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"six"},{"type":"text","text":"e.png (file:///e.png):","cache_control":{"type":"ephemeral"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     "#);
 }
 
@@ -254,23 +254,23 @@ fn openrouter_gets_marks_reasoning_and_parts_in_results() {
 fn openrouter_gets_no_marks_for_models_that_cache_by_themselves() {
     let (json, _) = encoded_for(Dialect::OpenRouter, "openrouter/google/m", session(), ALL);
     insta::assert_snapshot!(lines(&json), @r#"
-    {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"<resource uri=\"file:///a\">\na\n</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"user","content":[{"type":"text","text":"Hi"},{"type":"text","text":"<resource uri=\"file:///a\" endsWithNewline=\"false\">\na\n</resource>"},{"type":"text","text":"<resource uri=\"file:///a.png\" name=\"a.png\" mimeType=\"image/png\">[the next part of this message]</resource>"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"I look.","tool_calls":[{"id":"1","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}},{"id":"2","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"1","content":"Found:\n[a.png is in the next message: image/png; 4 bytes]\n[a.zip is not shown: this model does not take application/zip; 2 bytes]"}
+    {"role":"tool","tool_call_id":"1","content":"Found:\n[a.png (file:///a.png) is in the next message: image/png; 4 bytes]\n[a.zip (file:///a.zip) is not shown: this model does not take application/zip; 2 bytes]"}
     {"role":"tool","tool_call_id":"2","content":"The tool reported an error:\n"}
-    {"role":"user","content":[{"type":"text","text":"a.png, returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"user","content":[{"type":"text","text":"a.png (file:///a.png), returned by the call of `read` (1):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"Done."}
     {"role":"user","content":"Next"}
     {"role":"assistant","content":"","tool_calls":[{"id":"3","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
     {"role":"tool","tool_call_id":"3","content":"three"}
     {"role":"assistant","content":"","tool_calls":[{"id":"4","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"4","content":"four\n[b.png is in the next message: image/png; 4 bytes]\n[c.png is in the next message: image/png; 4 bytes]"}
-    {"role":"user","content":[{"type":"text","text":"b.png, returned by the call of `read` (4):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"c.png, returned by the call of `read` (4):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"tool","tool_call_id":"4","content":"four\n[b.png (file:///b.png) is in the next message: image/png; 4 bytes]\n[c.png (file:///c.png) is in the next message: image/png; 4 bytes]"}
+    {"role":"user","content":[{"type":"text","text":"b.png (file:///b.png), returned by the call of `read` (4):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"c.png (file:///c.png), returned by the call of `read` (4):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     {"role":"assistant","content":"","tool_calls":[{"id":"5","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
     {"role":"tool","tool_call_id":"5","content":""}
     {"role":"assistant","content":"","tool_calls":[{"id":"6","type":"function","function":{"name":"read","arguments":"{\"z\":\"\\\"\",\"a\":1}"}}]}
-    {"role":"tool","tool_call_id":"6","content":"[d.png is in the next message: image/png; 4 bytes]\nsix\n[e.png is in the next message: image/png; 4 bytes]"}
-    {"role":"user","content":[{"type":"text","text":"d.png, returned by the call of `read` (6):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"e.png, returned by the call of `read` (6):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
+    {"role":"tool","tool_call_id":"6","content":"[d.png (file:///d.png) is in the next message: image/png; 4 bytes]\nsix\n[e.png (file:///e.png) is in the next message: image/png; 4 bytes]"}
+    {"role":"user","content":[{"type":"text","text":"d.png (file:///d.png), returned by the call of `read` (6):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}},{"type":"text","text":"e.png (file:///e.png), returned by the call of `read` (6):"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw=="}}]}
     "#);
 }
 

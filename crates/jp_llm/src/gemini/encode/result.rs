@@ -13,8 +13,8 @@ use super::{Encoder, IMAGES, takes, write_inline_data};
 use crate::{
     Error,
     json::{JsonText, write_string},
-    parts::{PDF, Separator, UNKNOWN, essence, result_of, subject},
-    shown::{self, Shown},
+    parts::{PDF, Separator, result_of},
+    shown::{self, Binary, Shown},
 };
 
 /// The binary blocks of a result, `parts` of a `functionResponse`.
@@ -92,15 +92,12 @@ impl Encoder<'_> {
             StoredBlock::Resource { resource, .. } => {
                 match shown::load_result_resource(block, resource, self.contents)? {
                     Shown::Text(text) => Ok(view::resource_block(resource, &text).into()),
-                    Shown::Binary(bytes) => {
-                        let mime = resource.mime_type.as_deref().unwrap_or(UNKNOWN);
-                        self.show_bytes(turn, subject(resource), mime, &bytes, parts)
-                    }
+                    Shown::Binary(bytes) => self.show_bytes(turn, Binary::of(resource, bytes), parts),
                 }
             }
             StoredBlock::Image(media) | StoredBlock::Audio(media) => {
                 let bytes = self.load_media(media, call)?;
-                self.show_bytes(turn, result_of(call), &media.mime_type, &bytes, parts)
+                self.show_bytes(turn, Binary::of_media(call, &media.mime_type, bytes), parts)
             }
             StoredBlock::Question { question } => Ok(question.text.as_str().into()),
             StoredBlock::Unknown(block) => Ok(block.note().into()),
@@ -111,23 +108,21 @@ impl Encoder<'_> {
     fn show_bytes(
         &mut self,
         turn: usize,
-        subject: String,
-        mime: &str,
-        bytes: &[u8],
+        binary: Binary<'_>,
         parts: Option<&mut Parts<'_>>,
     ) -> Result<Cow<'static, str>, Error> {
-        let mime = essence(mime);
+        let Binary { subject, label, mime, bytes } = binary;
         let is_kind_for_results = IMAGES.contains(&&*mime) || mime == PDF;
         if let Some(parts) = parts.filter(|_| is_kind_for_results && takes(self.request.capabilities, &mime))
         {
-            let number = parts.push(&mime, bytes)?;
-            return Ok(format!("[{subject} is part {number} of this result: {mime}]").into());
+            let number = parts.push(&mime, &bytes)?;
+            return Ok(format!("[{label} is part {number} of this result: {mime}]").into());
         }
         let reason = match self.request.capabilities.binary_results {
             true => format!("this model does not take {mime} in results of tools"),
             false => format!("results of tools are text, this is {mime}"),
         };
-        let line = format!("[{subject} is not shown: {reason}; {} bytes]", bytes.len());
+        let line = format!("[{label} is not shown: {reason}; {} bytes]", bytes.len());
         self.note(turn, subject, reason, bytes.len());
         Ok(line.into())
     }

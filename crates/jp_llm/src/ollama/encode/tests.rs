@@ -58,7 +58,7 @@ fn resources_follow_the_words_and_images_stand_beside_them() {
     ];
     let kinds = vec![request("See.", resources.clone()), said("Ok"), request("", vec![resources[1].clone()])];
     insta::assert_snapshot!(messages(kinds.clone(), true), @r#"
-    {"role":"user","content":"See.\n\n<resource uri=\"file:///a.rs\" name=\"a.rs\">\nfn a() {}\n</resource>\n\n<resource uri=\"file:///logo.png\" name=\"logo.png\" mimeType=\"image/png\">[image 1 of this message]</resource>\n\n<resource uri=\"file:///old.gif\" name=\"old.gif\" mimeType=\"image/gif\">[not shown: this model does not take image/gif; 4 bytes]</resource>\n\n<resource uri=\"file:///b\">\nb\n</resource>\n\n<resource uri=\"file:///photo.jpg\" name=\"photo.jpg\" mimeType=\"Image/JPEG; q=1\">[image 2 of this message]</resource>\n\n<resource uri=\"file:///spec.pdf\" name=\"spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not take application/pdf; 5 bytes]</resource>","images":["iVBORw==","/9g="]}
+    {"role":"user","content":"See.\n\n<resource uri=\"file:///a.rs\" name=\"a.rs\" endsWithNewline=\"false\">\nfn a() {}\n</resource>\n\n<resource uri=\"file:///logo.png\" name=\"logo.png\" mimeType=\"image/png\">[image 1 of this message]</resource>\n\n<resource uri=\"file:///old.gif\" name=\"old.gif\" mimeType=\"image/gif\">[not shown: this model does not take image/gif; 4 bytes]</resource>\n\n<resource uri=\"file:///b\">\nb\n</resource>\n\n<resource uri=\"file:///photo.jpg\" name=\"photo.jpg\" mimeType=\"Image/JPEG; q=1\">[image 2 of this message]</resource>\n\n<resource uri=\"file:///spec.pdf\" name=\"spec.pdf\" mimeType=\"application/pdf\">[not shown: this model does not take application/pdf; 5 bytes]</resource>","images":["iVBORw==","/9g="]}
     {"role":"assistant","content":"Ok"}
     {"role":"user","content":"<resource uri=\"file:///logo.png\" name=\"logo.png\" mimeType=\"image/png\">[image 1 of this message]</resource>","images":["iVBORw=="]}
     "#);
@@ -96,7 +96,7 @@ fn calls_results_and_reasoning_are_as_the_api_has_them() {
     insta::assert_snapshot!(messages(kinds.clone(), true), @r#"
     {"role":"user","content":"Go"}
     {"role":"assistant","content":"I look.","thinking":"hm","tool_calls":[{"id":"1","function":{"name":"read","arguments":{"z":"\"","a":1}}},{"function":{"name":"read","arguments":{"z":"\"","a":1}}}]}
-    {"role":"tool","tool_name":"read","tool_call_id":"1","content":"Found:\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\n[a.png is not shown: results of tools are text, this is image/png; 4 bytes]"}
+    {"role":"tool","tool_name":"read","tool_call_id":"1","content":"Found:\n```rs (file:///a.rs, lines 1-2)\na\nb\n```\n[a.png (file:///a.png) is not shown: results of tools are text, this is image/png; 4 bytes]"}
     {"role":"tool","tool_name":"read","content":"The tool reported an error:\nno \"such\" file"}
     {"role":"user","content":"Go on"}
     {"role":"assistant","content":"No answer: the request was interrupted."}

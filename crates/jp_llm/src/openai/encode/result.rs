@@ -11,15 +11,15 @@ use crate::{
     Error,
     json::{JsonText, write_string},
     openai::marks::END,
-    parts::{ERROR_LINE, LineBreak, Separator, essence, result_of, subject, write_json},
-    shown::{self, Shown},
+    parts::{ERROR_LINE, LineBreak, Separator, essence, result_of, write_json},
+    shown::{self, Binary, Shown},
 };
 
 /// A block of a result as the model gets it.
 enum Piece<'a> {
     Text(Cow<'a, str>),
-    Image(Cow<'a, [u8]>, String),
-    File(Cow<'a, [u8]>, String, &'a Snapshot),
+    Media(Cow<'a, [u8]>, String),
+    Resource(Form, Cow<'a, [u8]>, String, &'a Snapshot),
 }
 
 impl Encoder<'_> {
@@ -82,8 +82,15 @@ impl Encoder<'_> {
             separator.write(out)?;
             match self.piece(turn, call, block)? {
                 Piece::Text(text) => write_line_part(&text, out)?,
-                Piece::Image(bytes, mime) => write_image_part(&mime, &bytes, END, out)?,
-                Piece::File(bytes, mime, resource) => write_file_part(resource, &mime, &bytes, END, out)?,
+                Piece::Media(bytes, mime) => write_image_part(&mime, &bytes, END, out)?,
+                Piece::Resource(form, bytes, mime, resource) => {
+                    write_line_part(&format!("{}:", view::resource_label(resource)), out)?;
+                    separator.write(out)?;
+                    match form {
+                        Form::Image => write_image_part(&mime, &bytes, END, out)?,
+                        Form::File => write_file_part(resource, &mime, &bytes, END, out)?,
+                    }
+                }
             }
         }
         Ok(out.write_all(b"]")?)
@@ -118,9 +125,8 @@ impl Encoder<'_> {
         };
         let mime = type_of(resource);
         Ok(match self.result_form(&mime) {
-            Some(Form::Image) => Piece::Image(bytes, mime),
-            Some(Form::File) => Piece::File(bytes, mime, resource),
-            None => self.leave_out(turn, subject(resource), &mime, bytes.len()),
+            Some(form) => Piece::Resource(form, bytes, mime, resource),
+            None => self.leave_out(turn, &Binary::of(resource, bytes)),
         })
     }
 
@@ -136,19 +142,20 @@ impl Encoder<'_> {
             Payload::Stored(blob) => shown::load_bytes(blob, &result_of(call), self.contents)?.into(),
         };
         Ok(match self.media_form(&mime) {
-            Some(_) => Piece::Image(bytes, mime),
-            None => self.leave_out(turn, result_of(call), &mime, bytes.len()),
+            Some(_) => Piece::Media(bytes, mime),
+            None => self.leave_out(turn, &Binary::of_media(call, &mime, bytes)),
         })
     }
 
     /// Notes a binary part of a tool's result, and returns the line that stands for it.
-    fn leave_out(&mut self, turn: usize, subject: String, mime: &str, size: usize) -> Piece<'static> {
+    fn leave_out(&mut self, turn: usize, binary: &Binary<'_>) -> Piece<'static> {
+        let Binary { subject, label, mime, bytes } = binary;
         let reason = match self.capabilities.binary_results {
             true => format!("this model does not take {mime}"),
             false => format!("results of tools are text, this is {mime}"),
         };
-        let line = format!("[{subject} is not shown: {reason}; {size} bytes]");
-        self.note(turn, subject, reason, size);
+        let line = format!("[{label} is not shown: {reason}; {} bytes]", bytes.len());
+        self.note(turn, subject.clone(), reason, bytes.len());
         Piece::Text(line.into())
     }
 

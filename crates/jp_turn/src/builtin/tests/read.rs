@@ -73,6 +73,22 @@ fn some_lines_are_read_with_their_place_and_the_checksum_of_the_whole() {
 }
 
 #[test]
+fn lines_up_to_an_end_without_a_newline_are_marked() {
+    let workspace = Workspace::new(&[("unended", "a\nb"), ("ended", "a\nb\n")]);
+    let is_marked = |path: &str, last: usize| {
+        let called = workspace.call("read_file", &json!({"path": path, "first_line": 1, "last_line": last}));
+        let [ContentBlock::Resource { resource, .. }] = &*called.unwrap().response.content else {
+            panic!("{path} is one resource")
+        };
+        resource.meta.as_ref().is_some_and(|meta| meta.get("computer.jp/reachesEnd") == Some(&json!(true)))
+    };
+    assert_eq!(
+        [is_marked("unended", 2), is_marked("unended", 1), is_marked("ended", 2)],
+        [true, false, false]
+    );
+}
+
+#[test]
 fn what_is_no_ordinary_text_is_told_apart() {
     let workspace = Workspace::new(&[("empty.rs", "")]);
     workspace.write("logo.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR");
