@@ -93,14 +93,14 @@ fn entry_renames_describes_permits_and_switches_off() {
     let config = format!("{entries}{}", stdio("peer", "good"));
     let (server, sandbox) =
         calling_once(&config, &[("say", json!({"text": "hi"})), ("peer_fail", json!({}))]);
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    // What nothing is said of asks, and nobody is there.
+    let run = sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
     let mut expected: Vec<_> = OFFERED.into_iter().filter(|name| *name != "peer_grow").collect();
     (expected[1], expected[6]) = ("say", "peek");
     assert_eq!(names(&server), expected);
     assert_eq!(tools(&server)[1]["description"], "Says it.");
     let typo = "warning: the MCP server `peer`: none of its tools is offered as `peer_ecko`, which conversation.tools.peer_ecko is about\n";
     assert!(run.stderr.contains(typo), "{}", run.stderr);
-    // What nothing is said of asks, and nobody is there.
     let results = results(&server);
     assert_eq!(results[0], "hi");
     assert!(results[1].contains("no terminal"), "{results:?}");

@@ -218,7 +218,7 @@ fn edited_arguments_are_shown_again_before_they_run() {
     assert_eq!(terminal.wait(), 0);
     let results = desk.results();
     assert!(
-        results[0].contains("The person changed the arguments") && results[0].contains("Hello, eve!"),
+        results[0].contains("The user changed the arguments") && results[0].contains("Hello, eve!"),
         "{results:?}"
     );
 }
@@ -343,7 +343,7 @@ fn nobody_agrees_to_what_they_were_not_shown() {
 #[test]
 fn nobody_is_asked_without_a_terminal() {
     let desk = greeting();
-    let run = support::run(desk.command(&["Begin."])).succeeded();
+    let run = support::run(desk.command(&["Begin."])).failed(3, &[]);
     assert!(run.stderr.contains("`--yes`") && !run.stderr.contains(RUN), "{}", run.stderr);
     assert_eq!(desk.runs(), 0);
 }
@@ -737,7 +737,7 @@ fn scenes() -> Vec<Vec<Scene>> {
             ("count", json!({}), &[], "counted"),
         ],
         vec![("count", json!({}), &[], "counted")],
-        vec![("forbidden", json!({}), &[], "the person's configuration denies it")],
+        vec![("forbidden", json!({}), &[], "the user's configuration denies it")],
         vec![("unknown", json!({}), &[], "There is no tool `unknown`.")],
         vec![("read_file", json!({"path": "notes/a.txt"}), &[], "\"name\":\"notes/a.txt\"")],
         vec![(

@@ -209,7 +209,7 @@ fn page_of_a_history_that_is_not_trusted_asks() {
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.jp(&["q", "--new", "-a", &url, "look"]).succeeded();
     forget(&sandbox);
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.jp(&["q", "again"]).failed(3, &[]);
     assert!(error(&sandbox).contains("there is no terminal"), "{}", error(&sandbox));
     assert_eq!(page.received().len(), 1);
     // Who agrees to the page does not agree to a private address.
@@ -260,7 +260,7 @@ fn with_command() -> (Server, Sandbox) {
 #[test]
 fn command_asks_and_is_refused_without_a_terminal() {
     let (server, sandbox) = with_command();
-    let run = sandbox.jp(&["q", "again"]).succeeded();
+    let run = sandbox.jp(&["q", "again"]).failed(3, &[]);
     assert!(run.stderr.contains("`refresh_resource` was refused"), "{}", run.stderr);
     assert!(results(&server)[0].contains("there is no terminal"), "{:?}", results(&server));
     assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\n");
@@ -300,7 +300,7 @@ fn command_of_a_history_that_is_not_trusted_asks_whatever_runs_unattended() {
     let (_server, sandbox) = with_command();
     sandbox.write(USER, "conversation.tools.refresh_resource.run = 'unattended'");
     forget(&sandbox);
-    sandbox.jp(&["q", "again"]).succeeded();
+    sandbox.jp(&["q", "again"]).failed(3, &[]);
     assert!(error(&sandbox).contains("there is no terminal"), "{}", error(&sandbox));
     assert_eq!(fs::read_to_string(sandbox.path("runs")).unwrap(), "x\n");
 }
@@ -401,7 +401,7 @@ fn file_with_secrets_asks_however_it_is_named() {
     sandbox.write(".env", "x");
     sandbox.jp(&["q", "--new", "-a", ".env", "look"]).succeeded();
     for name in names {
-        sandbox.jp(&["q", "again"]).succeeded();
+        sandbox.jp(&["q", "again"]).failed(3, &[]);
         assert!(error(&sandbox).contains("there is no terminal"), "{name}: {}", error(&sandbox));
     }
 }

@@ -191,7 +191,7 @@ fn keys_are_kept_from_tools() {
 fn without_a_terminal_a_call_is_refused_and_the_turn_goes_on() {
     let tools = "conversation.tools.greet = { command = 'printf hello' }";
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
-    let run = sandbox.jp(&["q", "--new", "greet"]).succeeded();
+    let run = sandbox.jp(&["q", "--new", "greet"]).failed(3, &[]);
     assert_eq!(run.stdout, "Done.\n");
     for words in ["warning: the call of `greet` was refused", "--yes", "Called greet: error: "] {
         assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
@@ -232,7 +232,7 @@ fn settings_of_all_tools_are_those_of_each_that_says_nothing() {
     let server = playing(vec![calling(&[("one", json!({})), ("two", json!({}))]), answer("Done.")]);
     let sandbox = Sandbox::new().with_server(&server);
     sandbox.write(USER, tools);
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.jp(&["q", "--new", "x"]).failed(3, &["`two` was refused"]);
     let results = results(&server);
     assert!(results[0] == "one" && results[1].contains("refused"), "{results:?}");
 }
@@ -342,7 +342,7 @@ fn two_calls_run_at_once_and_are_answered_in_their_order() {
     );
     let document = sandbox.json(&["q", "--new", "both"]);
     assert_eq!(results(&server), ["1\n", "2\n"]);
-    let call = |id: &str, tool: &str| json!({"id": id, "tool": tool, "arguments": {}, "is_error": false});
+    let call = |id: &str, tool: &str| json!({"id": id, "tool": tool, "arguments": {}, "is_error": false, "decision": "allowed", "reason": "run"});
     assert_eq!(document["calls"], json!([call("call_1", "first"), call("call_2", "second")]));
     assert_eq!(document["answer"], "Done.");
 }
@@ -351,7 +351,8 @@ fn two_calls_run_at_once_and_are_answered_in_their_order() {
 fn document_says_which_calls_failed() {
     let (_server, sandbox) = calling_once("", "nothing", json!({"a": 1}));
     let document = sandbox.json(&["q", "--new", "x"]);
-    let call = json!({"id": "call_1", "tool": "nothing", "arguments": {"a": 1}, "is_error": true});
+    let call = json!({"id": "call_1", "tool": "nothing", "arguments": {"a": 1}, "is_error": true,
+        "decision": null, "reason": null});
     assert_eq!(document["calls"], json!([call]));
 }
 
@@ -404,7 +405,7 @@ fn agree(sandbox: &Sandbox, text: &str) {
 fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
     let tools = "[conversation.tools.greet]\ncommand = 'printf hello'\nrun = 'unattended'\n";
     let (server, sandbox) = in_workspace(tools, "greet");
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
     assert!(results(&server)[0].contains("refused"), "{:?}", results(&server));
     let words =
         ["warning: the tool `greet` asks, as the workspace has a part", "-c conversation.tools.greet"];
@@ -413,8 +414,9 @@ fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
     let ran = |arguments: &[&str], tools: &str| {
         let (server, sandbox) = in_workspace(tools, "greet");
         agree(&sandbox, "tool greet, unattended: printf hello");
-        let run = sandbox.jp(&[&["q", "--new", "x"], arguments].concat()).succeeded();
+        let run = sandbox.jp(&[&["q", "--new", "x"], arguments].concat());
         let result = results(&server).remove(0);
+        assert_eq!(run.code, if result.contains("refused") { 3 } else { 0 });
         assert_eq!(run.stderr.contains("has a part"), result.contains("refused"), "{}", run.stderr);
         result
     };
@@ -429,7 +431,7 @@ fn workspace_lets_no_tool_run_unattended_before_the_person_agrees() {
 fn persons_word_on_a_tool_is_not_about_a_command_of_the_workspaces() {
     let (server, sandbox) = in_workspace("conversation.tools.greet.command = 'printf hello'\n", "greet");
     sandbox.write(USER, "conversation.tools.greet.run = 'unattended'");
-    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
     assert!(results(&server)[0].contains("refused"), "{:?}", results(&server));
 }
 
@@ -512,8 +514,10 @@ fn what_the_person_trusts_is_what_the_workspace_has_now() {
         let (server, sandbox) = in_workspace(&settings(to), "greet");
         sandbox.write("greet.sh", script);
         agree(&sandbox, &text("jean"));
-        sandbox.jp(&["q", "--new", "x"]).succeeded();
-        results(&server).remove(0)
+        let run = sandbox.jp(&["q", "--new", "x"]);
+        let result = results(&server).remove(0);
+        assert_eq!(run.code, if result.contains("refused") { 3 } else { 0 });
+        result
     };
     assert_eq!(ran("jean", script), "hello jean\n");
     assert!(ran("all; id", script).contains("refused"));
@@ -525,7 +529,7 @@ fn tool_that_the_persons_own_file_lets_run_is_asked_about_where_the_workspace_ha
     let tools = "conversation.tools.greet = { command = 'sh greet.sh', run = 'unattended' }";
     let (server, sandbox) = calling_once(tools, "greet", json!({}));
     sandbox.write("greet.sh", "echo hello\n");
-    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    let run = sandbox.jp(&["q", "--new", "x"]).failed(3, &[]);
     assert!(run.stderr.contains("the workspace has a part in what it runs"), "{}", run.stderr);
     assert!(results(&server)[0].contains("refused"), "{:?}", results(&server));
 }

@@ -45,6 +45,21 @@ pub enum Decision {
     Interrupted,
 }
 
+/// Whether a call was allowed to run, and by whom.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The tool's permission lets it run without asking.
+    AllowedUnasked,
+    /// The person allowed it, now or earlier in the turn.
+    AllowedByPerson,
+    /// The tool's permission denies it.
+    Denied,
+    /// The person refused it.
+    RefusedByPerson,
+    /// It needed the user's permission, and there was no terminal to ask on.
+    RefusedUnasked,
+}
+
 /// A tool's question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {

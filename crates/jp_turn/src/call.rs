@@ -6,8 +6,8 @@ use jp_tool::{ContentBlock, ToolResponse};
 use serde_json::{Map, Value};
 
 use crate::{
-    Decision, Permission, PermissionRequest, Preview, Schema, Source, Tool, Toolbox, builtin, calls::Line,
-    local, question, record, server, stateful,
+    Decision, Permission, PermissionRequest, Preview, Schema, Source, Tool, Toolbox, Verdict, builtin,
+    calls::Line, local, question, record, server, stateful,
 };
 
 /// What a call will do: shown before it does.
@@ -22,29 +22,68 @@ pub(crate) struct Plan<'a> {
 
 pub(crate) type Act<'a> = Box<dyn FnMut(&Map<String, Value>, &Line) -> ToolResponse + 'a>;
 
+/// A call that has ended.
+pub(crate) struct EndedCall {
+    pub(crate) response: ToolCallResponse,
+    /// What was decided about it; nothing if it failed before that.
+    pub(crate) verdict: Option<Verdict>,
+    /// The arguments that it ran with, if the person changed them.
+    pub(crate) edited: Option<Map<String, Value>>,
+}
+
+impl EndedCall {
+    pub(crate) fn without_verdict(response: ToolCallResponse) -> Self {
+        Self { response, verdict: None, edited: None }
+    }
+}
+
 /// Runs a call to its end; whatever goes wrong is in the result.
-pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> ToolCallResponse {
-    let attempt = || -> Result<ToolCallResponse, String> {
-        let tool = &*toolbox.find(&call.name)?;
-        // It may have waited for others.
-        wanted(line)?;
-        let Permitted { mut plan, edited } = permitted(call, tool, toolbox, line)?;
-        wanted(line)?;
-        let mut response = question::answered(call, tool, toolbox, line, &mut plan.act);
-        if let Some(arguments) = edited {
-            let arguments = Value::Object(arguments);
-            let note = format!("The person changed the arguments; the tool ran with: {arguments}");
-            response.content.insert(0, ContentBlock::text(note));
-        }
-        let response = match &tool.source {
-            Source::Server(of) => record::response_of(&of.server, &call.id, response),
-            Source::Local(_) | Source::Builtin(_) => record::response(&call.id, response),
-        };
-        Ok(record::limited(response, tool.max_output_bytes))
-    };
-    attempt().unwrap_or_else(|reason| {
-        record::response(&call.id, ToolResponse::error([ContentBlock::text(reason)]))
+pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> EndedCall {
+    attempt(call, toolbox, line).unwrap_or_else(|Refused { reason, verdict }| {
+        let response = record::response(&call.id, ToolResponse::error([ContentBlock::text(reason)]));
+        EndedCall { verdict, ..EndedCall::without_verdict(response) }
     })
+}
+
+fn attempt(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Result<EndedCall, Refused> {
+    let tool = &*toolbox.find(&call.name)?;
+    // It may have waited for others.
+    wanted(line)?;
+    let permitted = permitted(call, tool, toolbox, line);
+    let Permitted { mut plan, edited, verdict } = permitted?;
+    wanted(line)?;
+    let mut response = question::answered(call, tool, toolbox, line, &mut plan.act);
+    if let Some(arguments) = &edited {
+        let arguments = Value::Object(arguments.clone());
+        let note = format!("The user changed the arguments; the tool ran with: {arguments}");
+        response.content.insert(0, ContentBlock::text(note));
+    }
+    let response = match &tool.source {
+        Source::Server(of) => record::response_of(&of.server, &call.id, response),
+        Source::Local(_) | Source::Builtin(_) => record::response(&call.id, response),
+    };
+    let response = record::limited(response, tool.max_output_bytes);
+    Ok(EndedCall { response, verdict: Some(verdict), edited })
+}
+
+/// Why a call does not run.
+struct Refused {
+    /// For the model.
+    reason: String,
+    /// What was decided, if it came to that.
+    verdict: Option<Verdict>,
+}
+
+impl From<String> for Refused {
+    fn from(reason: String) -> Self {
+        Self { reason, verdict: None }
+    }
+}
+
+impl Refused {
+    fn by(verdict: Verdict, reason: String) -> Self {
+        Self { reason, verdict: Some(verdict) }
+    }
 }
 
 pub(crate) const INTERRUPTED: &str = "The call was interrupted.";
@@ -60,6 +99,7 @@ struct Permitted<'a> {
     plan: Plan<'a>,
     /// The arguments, where the person changed them.
     edited: Option<Map<String, Value>>,
+    verdict: Verdict,
 }
 
 /// Checks the arguments and asks for leave.
@@ -68,15 +108,16 @@ fn permitted<'a>(
     tool: &'a Tool,
     toolbox: &'a Toolbox,
     line: &Line,
-) -> Result<Permitted<'a>, String> {
+) -> Result<Permitted<'a>, Refused> {
     if tool.permission == Permission::Deny {
-        let name = &tool.name;
-        return Err(format!("The tool `{name}` may not run: the person's configuration denies it."));
+        let reason = format!("The tool `{}` may not run: the user's configuration denies it.", tool.name);
+        return Err(Refused::by(Verdict::Denied, reason));
     }
     let arguments = checked(call, tool)?;
-    let permitted = Permitted { plan: plan(call, tool, arguments, toolbox)?, edited: None };
+    let plan = plan(call, tool, arguments, toolbox)?;
+    let mut permitted = Permitted { plan, edited: None, verdict: Verdict::AllowedUnasked };
     let leave = Leave { call, tool, toolbox, arguments };
-    if leave.is_given(&permitted) {
+    if leave.is_given(&mut permitted) {
         return Ok(permitted);
     }
     let _asking = toolbox.asking();
@@ -96,12 +137,18 @@ struct Leave<'a> {
 type Rejected = (Map<String, Value>, String);
 
 impl<'a> Leave<'a> {
-    /// Returns whether nobody needs to be asked.
-    fn is_given(&self, permitted: &Permitted<'_>) -> bool {
-        let is_unattended = self.tool.permission == Permission::Unattended
-            || self.toolbox.said().allowed.contains(&self.tool.name);
-        let is_harmless = || stateful::is_harmless(self.tool, self.current(permitted));
-        !permitted.plan.is_sensitive && (is_unattended || is_harmless())
+    /// Returns whether the call may run without a prompt, and records who allowed it.
+    fn is_given(&self, permitted: &mut Permitted<'_>) -> bool {
+        if permitted.plan.is_sensitive {
+            return false;
+        }
+        let is_unattended = self.tool.permission == Permission::Unattended;
+        if is_unattended || stateful::is_harmless(self.tool, self.current(permitted)) {
+            permitted.verdict = Verdict::AllowedUnasked;
+            return true;
+        }
+        permitted.verdict = Verdict::AllowedByPerson;
+        self.toolbox.said().allowed.contains(&self.tool.name)
     }
 
     /// Returns the arguments that the call has by now.
@@ -110,9 +157,10 @@ impl<'a> Leave<'a> {
     }
 
     /// Asks until the person decides.
-    fn asked(&self, mut permitted: Permitted<'a>, line: &Line) -> Result<Permitted<'a>, String> {
+    fn asked(&self, mut permitted: Permitted<'a>, line: &Line) -> Result<Permitted<'a>, Refused> {
         let mut rejected = None;
-        while !self.is_given(&permitted) {
+        while !self.is_given(&mut permitted) {
+            permitted.verdict = Verdict::AllowedByPerson;
             match line.permit(self.request(&permitted, rejected.take())) {
                 Some(Decision::Allow) => break,
                 Some(Decision::AllowForTurn) => {
@@ -124,10 +172,15 @@ impl<'a> Leave<'a> {
                     Ok(anew) => permitted = anew,
                     Err(reason) => rejected = Some(reason),
                 },
-                Some(Decision::Refuse { reason }) => return Err(self.refused(reason)),
-                Some(Decision::Interrupted) => return Err(INTERRUPTED.to_owned()),
-                None if line.is_cancelled() => return Err(INTERRUPTED.to_owned()),
-                None => return Err(self.nobody_to_ask(&permitted, line)),
+                Some(Decision::Refuse { reason }) => {
+                    return Err(Refused::by(Verdict::RefusedByPerson, self.refused(reason)));
+                }
+                Some(Decision::Interrupted) => return Err(INTERRUPTED.to_owned().into()),
+                None if line.is_cancelled() => return Err(INTERRUPTED.to_owned().into()),
+                None => {
+                    let reason = self.nobody_to_ask(&permitted, line);
+                    return Err(Refused::by(Verdict::RefusedUnasked, reason));
+                }
             }
         }
         Ok(permitted)
@@ -146,7 +199,7 @@ impl<'a> Leave<'a> {
         let planned =
             fitting(&edited, self.tool).and_then(|()| plan(self.call, self.tool, &edited, self.toolbox));
         match planned {
-            Ok(plan) => Ok(Permitted { plan, edited: Some(edited) }),
+            Ok(plan) => Ok(Permitted { plan, edited: Some(edited), verdict: Verdict::AllowedByPerson }),
             Err(reason) => Err((edited, reason)),
         }
     }

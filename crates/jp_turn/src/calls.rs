@@ -8,14 +8,16 @@ use std::{
     },
 };
 
-use jp_conversation::{EventKind, InquiryRequest, InquiryResponse, ToolCallRequest, ToolCallResponse};
+use jp_conversation::{EventKind, InquiryRequest, InquiryResponse, ToolCallRequest};
 use jp_resource::Checksum;
 use jp_tool::{ContentBlock, InputRequest, ToolResponse};
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::{
-    Decision, Host, PermissionRequest, Question, Reply, Toolbox, Turn, TurnEvent, call, inquiry, record,
+    Decision, Host, PermissionRequest, Question, Reply, Toolbox, Turn, TurnEvent,
+    call::{self, EndedCall},
+    inquiry, record,
 };
 
 /// How many calls run at once.
@@ -40,7 +42,7 @@ pub(crate) enum Wish {
     /// Content that the conversation holds.
     Blob(Checksum, oneshot::Sender<Result<Option<Vec<u8>>, String>>),
     /// That its result is kept.
-    Done(Box<ToolCallResponse>),
+    Done(Box<EndedCall>),
 }
 
 /// A question to the model, with what the tool returned before it.
@@ -238,7 +240,7 @@ impl Driver<'_, '_> {
             Wish::Blob(checksum, reply) => {
                 _ = reply.send(self.host.blob(&checksum).map_err(|error| error.to_string()));
             }
-            Wish::Done(response) => self.done(*response),
+            Wish::Done(ended) => self.done(*ended),
         }
     }
 
@@ -246,18 +248,18 @@ impl Driver<'_, '_> {
     fn close(&mut self) {
         let open = self.calls.iter().zip(&self.is_done).filter(|(_, is_done)| !**is_done);
         for call in open.map(|(call, _)| call).collect::<Vec<_>>() {
-            self.done(record::response(
-                &call.id,
-                ToolResponse::error([ContentBlock::text("The tool failed.")]),
-            ));
+            let failed = ToolResponse::error([ContentBlock::text("The tool failed.")]);
+            self.done(EndedCall::without_verdict(record::response(&call.id, failed)));
         }
     }
 
-    fn done(&mut self, response: ToolCallResponse) {
+    fn done(&mut self, ended: EndedCall) {
+        let EndedCall { response, verdict, edited } = ended;
         let position = self.calls.iter().position(|call| call.id == response.id);
         if let Some(index) = position {
             self.is_done[index] = true;
-            self.host.take(TurnEvent::Called { call: &self.calls[index], response: &response });
+            let (call, edited) = (&self.calls[index], edited.as_ref());
+            self.host.take(TurnEvent::Called { call, response: &response, verdict, edited });
         }
         self.host.take(TurnEvent::Record(vec![EventKind::ToolCallResponse(response)]));
     }

@@ -30,7 +30,7 @@ mod stateful;
 mod tool;
 mod toolbox;
 
-pub use ask::{Decision, PermissionRequest, Preview, Question, Reply};
+pub use ask::{Decision, PermissionRequest, Preview, Question, Reply, Verdict};
 pub use builtin::{
     Builtin, Consent, FileState, Files, FilesError, Refresh, Refreshed, Refreshing, marked_files,
     shell::serve as serve_shell,

@@ -3,9 +3,10 @@ use std::{error::Error as StdError, pin::pin, sync::Arc};
 use jp_conversation::{EventKind, ToolCallRequest, ToolCallResponse};
 use jp_llm::{Body, Client, Error, Fault, FinishReason, RetryNotice, StreamEvent};
 use jp_resource::Checksum;
+use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use crate::{Decision, PermissionRequest, Question, Reply, Tool, Toolbox, answer::Answer, calls};
+use crate::{Decision, PermissionRequest, Question, Reply, Tool, Toolbox, Verdict, answer::Answer, calls};
 
 /// Says what is wrong with the words of an answer; `None` where nothing is.
 pub type Check<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -51,10 +52,14 @@ pub enum TurnEvent<'a> {
     Ask(Question, oneshot::Sender<Reply>),
     /// A call has its result, which is recorded next.
     Called {
-        /// The call.
+        /// The call, as the model made it.
         call: &'a ToolCallRequest,
         /// The result.
         response: &'a ToolCallResponse,
+        /// What was decided about it; nothing if it failed before that.
+        verdict: Option<Verdict>,
+        /// The arguments that it ran with, if the person changed them.
+        edited: Option<&'a Map<String, Value>>,
     },
 }
 

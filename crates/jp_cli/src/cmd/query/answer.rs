@@ -73,8 +73,9 @@ pub(super) fn run(
     if let Some(failure) = keeper.failure.take() {
         return Err(failure);
     }
-    let Keeper { asked, kept, saved, .. } = keeper;
-    let ended = Ended { asked: &asked, model, id: id.as_deref(), kept: &kept, saved_tokens: saved };
+    let Keeper { asked, kept, saved, ended, .. } = keeper;
+    let ended =
+        Ended { asked: &asked, model, id: id.as_deref(), kept: &kept, calls: &ended, saved_tokens: saved };
     let finished = finish(&ended, schema.as_ref(), outcome);
     // The process is about to end, and its memory goes back at once, not piece by piece.
     std::mem::forget((asked.stream, asked.files));
@@ -228,6 +229,8 @@ struct Keeper<'a> {
     writer: Option<&'a mut Writer>,
     /// What the model said in this turn, and what it cost.
     kept: Vec<EventKind>,
+    /// The calls that ended in this turn, in the order of their results.
+    ended: Vec<tools::EndedCall>,
     /// About how many tokens delivery saved in the requests that were answered.
     saved: u64,
     /// Whether a request has no answer yet.
@@ -278,7 +281,10 @@ impl Host for Keeper<'_> {
             TurnEvent::Ask(question, reply) => {
                 self.make_room().map(|()| answer_with(reply, prompt::answer(&question, self.asked.context)))
             }
-            TurnEvent::Called { call, response } => self.called(&tools::line(call, response)),
+            TurnEvent::Called { call, response, verdict, edited } => {
+                self.ended.push(tools::EndedCall::new(call, verdict, edited, &self.asked));
+                self.called(&tools::line(call, edited, response))
+            }
         };
         if let Err(failure) = taken {
             self.failure.get_or_insert(failure);
@@ -352,6 +358,7 @@ impl<'a> Keeper<'a> {
             noted: HashSet::new(),
             writer,
             kept: Vec::new(),
+            ended: Vec::new(),
             saved: 0,
             is_asking: false,
             is_shortened: false,
@@ -527,7 +534,8 @@ fn finish(ended: &Ended<'_>, schema: Option<&Schema>, outcome: Outcome) -> Resul
     match answered {
         Ok(_) => {
             go_on(output, ended.id);
-            Ok(code)
+            // The answer is whole, but not what it would be with the permission.
+            Ok(if ended.has_refusal_unasked() { Code::Refused } else { code })
         }
         Err(failure) => Err(with_way_on(Failure { code, ..failure }, ended)),
     }

@@ -19,6 +19,8 @@ pub(super) struct Ended<'a> {
     pub(super) id: Option<&'a str>,
     /// What the model said in this turn, and what it cost.
     pub(super) kept: &'a [EventKind],
+    /// The calls that ended in this turn, in the order of their results.
+    pub(super) calls: &'a [tools::EndedCall],
     /// About how many tokens delivery saved, in all requests of the turn.
     pub(super) saved_tokens: u64,
 }
@@ -32,6 +34,11 @@ impl Ended<'_> {
     /// Returns whether the model said anything after its last call of a tool.
     pub(super) fn has_last_words(&self) -> bool {
         since_calls(self.kept).iter().any(is_said)
+    }
+
+    /// Returns whether a call was refused because there was no terminal to ask on.
+    pub(super) fn has_refusal_unasked(&self) -> bool {
+        self.calls.iter().any(tools::EndedCall::is_refused_unasked)
     }
 
     /// Returns why the answer was cut off, if it was.
@@ -64,7 +71,7 @@ impl Ended<'_> {
 
     /// Returns all of it, with the document that was asked for.
     pub(super) fn document(&self, structured: Option<&Value>) -> Value {
-        let Self { asked, model, id, kept, saved_tokens } = self;
+        let Self { asked, model, id, kept, calls: ended, saved_tokens } = self;
         let reasoning = text(kept, |content| match content {
             ResponseContent::Reasoning(text) => Some(text),
             ResponseContent::Message(_) => None,
@@ -78,7 +85,7 @@ impl Ended<'_> {
         let mut document = json!({
             "conversation": id, "turn": turn, "model": model.label, "answer": self.answer(),
             "reasoning": (!reasoning.is_empty()).then_some(reasoning),
-            "incomplete": self.incomplete(), "calls": tools::calls(&asked.stream, calls), "resources": resources,
+            "incomplete": self.incomplete(), "calls": tools::calls(&asked.stream, calls, ended), "resources": resources,
             "usage": usage(kept), "saved_tokens": saved_tokens,
         });
         if let Some(structured) = structured {

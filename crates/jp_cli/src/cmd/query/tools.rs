@@ -21,9 +21,9 @@ use jp_storage::Conversation;
 use jp_turn::{Builtin, Files, Permission, Source, Surroundings, Tool, Toolbox};
 use serde_json::{Map, Value, json};
 
-pub(super) use self::called::{calls, line};
+pub(super) use self::called::{EndedCall, calls, line};
 pub(crate) use self::served::offered_names;
-use self::{declared::Declared, refreshing::Refresher};
+use self::{declared::Declared, permission::Settled, refreshing::Refresher};
 use super::{Asked, declarations};
 use crate::{args::Query, error::Failure, servers::secret_variables, workspace::Context};
 
@@ -50,6 +50,10 @@ pub(super) struct Tools {
     /// What the person agrees to with the first call of a tool that the workspace lets do more than ask, by the tool's
     /// name.
     trust: HashMap<String, String>,
+    /// The tools that ask because the workspace is not trusted to let them run.
+    untrusted: BTreeSet<String>,
+    /// The tools that would ask without `--yes`.
+    raised: BTreeSet<String>,
 }
 
 /// The names that `--tool` and `--no-tool` give.
@@ -94,9 +98,17 @@ impl Tools {
             self.off.push(tool.name);
             return;
         }
-        if let Some(text) = permission::settle(&mut tool, context, config) {
+        let Settled { agreement, is_untrusted, is_raised } = permission::settle(&mut tool, context, config);
+        if let Some(text) = agreement {
             warn_of_trust(context, &tool.name);
             self.trust.insert(tool.name.clone(), text);
+        }
+        for (is_so, tools) in [(is_untrusted, &mut self.untrusted), (is_raised, &mut self.raised)] {
+            if is_so {
+                tools.insert(tool.name.clone())
+            } else {
+                tools.remove(&tool.name)
+            };
         }
         if tool.source == Source::Builtin(Builtin::RefreshResource) {
             self.programs = Some(permission::of_programs(&tool, context, config));

@@ -14,9 +14,19 @@ use serde_json::Value;
 use super::{ALL, settings::Settings};
 use crate::{output::quoted, workspace::Context};
 
-/// Gives a tool its permission; returns what the person agrees to with the first call that they allow, if they have not
-/// yet.
-pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) -> Option<String> {
+/// The reason for a tool's permission.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// What the person agrees to with the first call that they allow, if they have not yet.
+    pub(super) agreement: Option<String>,
+    /// Whether the tool asks because of that.
+    pub(super) is_untrusted: bool,
+    /// Whether it would ask without `--yes`.
+    pub(super) is_raised: bool,
+}
+
+/// Gives a tool its permission.
+pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) -> Settled {
     let name = tool.name.clone();
     let settings = Settings::of(&name, config);
     let wanted = wanted(tool, settings);
@@ -24,16 +34,22 @@ pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) 
     let root = context.workspace.root();
     let runs_unattended = gains && is_workspaces(tool, settings, root);
     let answers = answers(tool, settings);
+    let is_yes = context.global.yes;
     tool.permission = wanted;
-    if context.global.yes && wanted == Permission::Ask {
+    let mut settled = Settled::default();
+    if is_yes && wanted == Permission::Ask {
         tool.permission = Permission::Unattended;
+        settled.is_raised = true;
     }
     if !runs_unattended && answers.is_empty() {
-        return None;
+        return settled;
     }
     let text = text(tool, runs_unattended, &answers, root);
-    if context.global.yes || context.workspace.trust().contains(&text) {
-        return None;
+    if context.workspace.trust().contains(&text) {
+        return settled;
+    }
+    if is_yes {
+        return Settled { is_raised: settled.is_raised || runs_unattended, ..settled };
     }
     if runs_unattended {
         tool.permission = Permission::Ask;
@@ -41,7 +57,7 @@ pub(super) fn settle(tool: &mut Tool, context: &Context<'_>, config: &Resolved) 
     for (id, _) in answers {
         tool.questions.insert(id, Answerer::User);
     }
-    Some(text)
+    Settled { agreement: Some(text), is_untrusted: runs_unattended, ..settled }
 }
 
 /// Returns the permission to run a program again for its output, which passes that of a tool as one that asks does.
