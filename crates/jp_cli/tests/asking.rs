@@ -111,6 +111,81 @@ fn failure_after_a_refused_call_keeps_its_own_exit_code() {
     sandbox.jp(&["query", "Begin."]).failed(1, &["400"]);
 }
 
+/// Writes a tool that asks a question with this default, and says what it was answered.
+fn asks(sandbox: &Sandbox, settings: &str) {
+    let question =
+        json!({"id": "sure", "text": "Delete it all?", "schema": {"type": "boolean"}, "default": true});
+    let asked = json!({"content": [{"type": "question", "question": question}]});
+    let script = format!(
+        "case $(cat) in\n*'\"answers\":{{}}'*) echo '{asked}';;\n*) touch deleted; echo deleted;;\nesac\n"
+    );
+    let path = sandbox.write("~/asks.sh", script);
+    let tool = format!("[conversation.tools.wipe]\ncommand = 'sh {}'\nrun = 'unattended'\n", path.display());
+    sandbox.write(USER, tool + settings);
+}
+
+#[test]
+fn question_that_nobody_can_answer_is_declined_whatever_its_default() {
+    let (server, sandbox) = calling_once("", &[("wipe", json!({}))]);
+    asks(&sandbox, "");
+    let run = sandbox.jp(&["query", "Begin."]).succeeded();
+    assert!(!sandbox.path("deleted").exists());
+    let setting = "conversation.tools.wipe.questions.sure.answer";
+    for words in ["Delete it all?", "no terminal", setting] {
+        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+        assert!(results(&server)[0].contains(words), "{words:?} is not in {:?}", results(&server));
+    }
+    assert!(results(&server)[0].contains("default"), "{:?}", results(&server));
+    assert!(!sandbox.events().iter().any(|event| event["type"] == "inquiry_response"));
+
+    let (server, sandbox) = calling_once("", &[("wipe", json!({}))]);
+    asks(&sandbox, "questions.sure.answer = true\n");
+    sandbox.jp(&["query", "Begin."]).succeeded();
+    assert_eq!(results(&server), ["deleted\n"]);
+}
+
+/// Prints blocks before, between and after two questions until both are answered.
+const SURVEY: &str = r#"case $(cat) in
+*'"second":'*) echo thanks;;
+*) cat <<'END'
+{"content": [
+  {"type": "text", "text": "At the beginning."},
+  {"type": "question", "question": {"id": "first", "text": "First?", "schema": {"type": "string"}}},
+  {"type": "text", "text": "In between."},
+  {"type": "question", "question": {"id": "fixed", "text": "Fixed?", "schema": {"type": "string"}}},
+  {"type": "text", "text": "In between, too."},
+  {"type": "question", "question": {"id": "second", "text": "Second?", "schema": {"type": "string"}}},
+  {"type": "text", "text": "At the very end."}
+]}
+END
+;;
+esac
+"#;
+
+#[test]
+fn all_blocks_around_questions_are_shown_in_their_order() {
+    let (server, sandbox) = calling_once("", &[("survey", json!({}))]);
+    let path = sandbox.write("~/survey.sh", SURVEY);
+    sandbox.write(
+        USER,
+        format!(
+            "[conversation.tools.survey]\ncommand = 'sh {}'\nrun = 'unattended'\nquestions.fixed.answer = 'x'\n",
+            path.display()
+        ),
+    );
+    let mut terminal = Terminal::run(sandbox.command(&["query", "Begin."]));
+    terminal.expect("│ At the beginning.");
+    terminal.answer("First?", "a\n");
+    terminal.expect("│ In between.");
+    terminal.expect("│ In between, too.");
+    terminal.answer("Second?", "b\n");
+    terminal.expect("│ At the very end.");
+    terminal.expect("Done.");
+    assert_eq!(terminal.wait(), 0);
+    assert_eq!(results(&server), ["thanks\n"]);
+    assert_eq!(terminal.output().matches("At the very end.").count(), 1, "{}", terminal.output());
+}
+
 #[test]
 fn line_of_a_call_shows_the_arguments_that_ran() {
     let tools = "[conversation.tools.greet]\ncommand = ['echo', '{{tool.arguments.name}}']\nparameters.name.type = 'string'\n";
@@ -129,4 +204,76 @@ fn line_of_a_call_shows_the_arguments_that_ran() {
     assert!(results(&server)[0].contains("eve"), "{:?}", results(&server));
     let document: Value = serde_json::from_slice(&fs::read(out).unwrap()).unwrap();
     assert_eq!(document["calls"][0]["arguments"], json!({"name": "eve"}));
+}
+
+/// Configures as many tools that ask for permission, each of which prints its number.
+fn numbered(count: usize, settings: &str) -> String {
+    (0..count).map(|n| format!("[conversation.tools.t{n}]\ncommand = 'echo {n}'\n{settings}")).collect()
+}
+
+#[test]
+fn prompts_of_parallel_calls_come_in_call_order() {
+    const COUNT: usize = 12;
+    let names: Vec<_> = (0..COUNT).map(|n| format!("t{n}")).collect();
+    let calls: Vec<_> = names.iter().map(|name| (name.as_str(), json!({}))).collect();
+    for _ in 0..3 {
+        let (_server, sandbox) = calling_once(&numbered(COUNT, ""), &calls);
+        let mut terminal = Terminal::run(sandbox.command(&["query", "Begin."]));
+        for name in &names {
+            terminal.expect("The model wants to run `");
+            terminal.expect(&format!("{name}`:"));
+            terminal.answer(RUN, "y\n");
+        }
+        assert_eq!(terminal.wait(), 0);
+        assert_eq!(asked_for(&terminal.output()), names);
+    }
+}
+
+/// Returns the tools that the person was asked to allow, in order.
+fn asked_for(output: &str) -> Vec<String> {
+    let asked = output.split("The model wants to run `").skip(1);
+    asked.map(|rest| rest.split('`').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn calls_that_wait_for_others_ask_in_call_order_too() {
+    // Those that change files run one after the other; more calls than run at once stand between them.
+    let create = |path: &str| ("create_file", json!({"path": path, "content": "x"}));
+    let names: Vec<_> = (0..10).map(|n| format!("t{n}")).collect();
+    let mut calls = vec![create("a")];
+    calls.extend(names.iter().map(|name| (name.as_str(), json!({}))));
+    calls.push(create("b"));
+    let (_server, sandbox) = calling_once(&numbered(10, ""), &calls);
+    let mut terminal = Terminal::run(sandbox.command(&["query", "-t", "create_file", "Begin."]));
+    calls.iter().for_each(|_| terminal.answer(RUN, "y\n"));
+    assert_eq!(terminal.wait(), 0);
+    let expected: Vec<_> = calls.iter().map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(asked_for(&terminal.output()), expected);
+}
+
+#[test]
+fn questions_of_parallel_calls_are_all_asked() {
+    let ask = |n: usize| {
+        let question = json!({"id": "q", "text": format!("Question {n}?"), "schema": {"type": "string"}});
+        let asked = json!({"content": [{"type": "question", "question": question}]});
+        format!("case $(cat) in\n*'\"answers\":{{}}'*) echo '{asked}';;\n*) echo {n};;\nesac\n")
+    };
+    let names = ["t0", "t1", "t2"];
+    let calls = names.map(|name| (name, json!({})));
+    let (_server, sandbox) = calling_once("", &calls);
+    let mut tools = String::new();
+    for (n, name) in names.iter().enumerate() {
+        let path = sandbox.write(&format!("~/{name}.sh"), ask(n));
+        tools +=
+            &format!("[conversation.tools.{name}]\ncommand = 'sh {}'\nrun = 'unattended'\n", path.display());
+    }
+    sandbox.write(USER, tools);
+    let mut terminal = Terminal::run(sandbox.command(&["query", "Begin."]));
+    // They come in call order where the first asks soon, which a test can't have it do: see the turnstile's own.
+    for _ in 0..3 {
+        terminal.answer("Question ", "x\n");
+    }
+    assert_eq!(terminal.wait(), 0);
+    let output = terminal.output();
+    assert!((0..3).all(|n| output.contains(&format!("Question {n}?"))), "{output}");
 }

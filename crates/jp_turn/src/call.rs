@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     Decision, Permission, PermissionRequest, Preview, Schema, Source, Tool, Toolbox, Verdict, builtin,
-    calls::Line, local, question, record, server, stateful,
+    calls::Line,
+    local, question, record, server, stateful,
+    turnstile::{PromptKind, Stage},
 };
 
 /// What a call will do: shown before it does.
@@ -50,6 +52,7 @@ fn attempt(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Result<End
     // It may have waited for others.
     wanted(line)?;
     let permitted = permitted(call, tool, toolbox, line);
+    line.reach(Stage::Decided);
     let Permitted { mut plan, edited, verdict } = permitted?;
     wanted(line)?;
     let mut response = question::answered(call, tool, toolbox, line, &mut plan.act);
@@ -120,8 +123,12 @@ fn permitted<'a>(
     if leave.is_given(&mut permitted) {
         return Ok(permitted);
     }
-    let _asking = toolbox.asking();
-    leave.asked(permitted, line)
+    // What they say for the turn holds for those that waited.
+    let _asking = line.asking(PromptKind::Permission);
+    let asked = leave.asked(permitted, line);
+    // Before the next one asks.
+    line.reach(Stage::Decided);
+    asked
 }
 
 /// The leave that a call needs.

@@ -3,7 +3,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
@@ -12,12 +12,13 @@ use jp_conversation::{EventKind, InquiryRequest, InquiryResponse, ToolCallReques
 use jp_resource::Checksum;
 use jp_tool::{ContentBlock, InputRequest, ToolResponse};
 use serde_json::Value;
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::{
     Decision, Host, PermissionRequest, Question, Reply, Toolbox, Turn, TurnEvent,
     call::{self, EndedCall},
     inquiry, record,
+    turnstile::{AskingTurn, PATIENCE, PromptKind, Stage, Turnstile},
 };
 
 /// How many calls run at once.
@@ -27,7 +28,7 @@ const AT_ONCE: usize = 8;
 pub(crate) enum Wish {
     /// A word to the person.
     Notice(String),
-    /// How far a call is.
+    /// The stage of a call.
     Progress(String),
     /// A word to a person who wants to know more.
     Detail(String),
@@ -35,6 +36,8 @@ pub(crate) enum Wish {
     Permit(PermissionRequest, oneshot::Sender<Decision>),
     /// The person's answer.
     Ask(Question, oneshot::Sender<Reply>),
+    /// That the person sees what the tool returned after its last question.
+    Show(String, Vec<ContentBlock>),
     /// The model's answer.
     Infer(Inquiry, oneshot::Sender<Result<Value, String>>),
     /// That the question and its answer are kept.
@@ -57,13 +60,50 @@ pub(crate) struct Inquiry {
 pub(crate) struct Line {
     wishes: mpsc::UnboundedSender<Wish>,
     cancelled: Arc<AtomicBool>,
+    turnstile: Arc<Turnstile>,
+    /// The number of the call in its answer.
+    call: usize,
+    slot: Arc<Slot>,
+}
+
+/// One of the places that calls run in.
+#[derive(Default)]
+struct Slot {
+    /// Nothing where calls run without.
+    slots: Option<Arc<Semaphore>>,
+    held: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+/// A call's turn to ask the person.
+pub(crate) struct PromptTurn<'a> {
+    line: &'a Line,
+    turn: Option<AskingTurn<'a>>,
 }
 
 impl Line {
     /// Makes a line and its other end.
-    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Wish>) {
+    pub(crate) fn new(calls: &[ToolCallRequest]) -> (Self, mpsc::UnboundedReceiver<Wish>) {
         let (wishes, wished) = mpsc::unbounded_channel();
-        (Self { wishes, cancelled: Arc::default() }, wished)
+        let turnstile = Arc::new(Turnstile::new(calls, PATIENCE));
+        (Self { wishes, cancelled: Arc::default(), turnstile, call: 0, slot: Arc::default() }, wished)
+    }
+
+    /// Returns the line of one of the calls.
+    fn of_call(&self, id: &str) -> Self {
+        Self { call: self.turnstile.number(id), ..self.clone() }
+    }
+
+    /// Waits until the call may prompt the user.
+    ///
+    /// Meanwhile others may run in its place: an earlier call may wait for one.
+    pub(crate) fn asking(&self, kind: PromptKind) -> PromptTurn<'_> {
+        self.slot.leave();
+        PromptTurn { line: self, turn: Some(self.turnstile.enter(self.call, kind)) }
+    }
+
+    /// Records the stage of the call, so that later ones may ask.
+    pub(crate) fn reach(&self, stage: Stage) {
+        self.turnstile.reach(self.call, stage);
     }
 
     /// Returns whether the person wants no more of this.
@@ -102,6 +142,11 @@ impl Line {
         self.put(|reply| Wish::Ask(question, reply))
     }
 
+    /// Shows the person what a tool returned after its last question.
+    pub(crate) fn show(&self, tool: &str, blocks: Vec<ContentBlock>) {
+        self.wish(Wish::Show(tool.to_owned(), blocks));
+    }
+
     /// Asks the model; the error says why there is no answer.
     pub(crate) fn infer(&self, inquiry: Inquiry) -> Result<Value, String> {
         self.put(|reply| Wish::Infer(inquiry, reply)).unwrap_or_else(|| Err("interrupted".to_owned()))
@@ -124,6 +169,28 @@ impl Line {
     }
 }
 
+impl Drop for PromptTurn<'_> {
+    fn drop(&mut self) {
+        self.turn = None;
+        self.line.slot.take();
+    }
+}
+
+impl Slot {
+    /// Leaves the place to another call.
+    fn leave(&self) {
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Waits for a place.
+    fn take(&self) {
+        if let Some(slots) = &self.slots {
+            let acquired = tokio::runtime::Handle::current().block_on(Arc::clone(slots).acquire_owned());
+            *self.held.lock().unwrap_or_else(PoisonError::into_inner) = acquired.ok();
+        }
+    }
+}
+
 /// Runs the calls to their ends; each result is recorded as soon as it is there. Returns whether `cancel` came
 /// before.
 pub(crate) async fn run(
@@ -132,7 +199,7 @@ pub(crate) async fn run(
     mut cancel: Pin<&mut impl Future<Output = ()>>,
     host: &mut dyn Host,
 ) -> bool {
-    let (line, mut wished) = Line::new();
+    let (line, mut wished) = Line::new(&calls);
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     let tasks: Vec<_> = lanes(&calls, turn.toolbox)
         .into_iter()
@@ -180,16 +247,25 @@ fn start(
     line: &Line,
     slots: &Arc<Semaphore>,
 ) -> tokio::task::JoinHandle<()> {
-    let (toolbox, line, slots) = (Arc::clone(toolbox), line.clone(), Arc::clone(slots));
+    let (toolbox, slots) = (Arc::clone(toolbox), Arc::clone(slots));
+    let slot = Arc::new(Slot { slots: Some(Arc::clone(&slots)), held: Mutex::default() });
+    let line = Line { slot: Arc::clone(&slot), ..line.clone() };
+    let lines: Vec<_> = lane.iter().map(|call| line.of_call(&call.id)).collect();
+    let ends = lines.clone();
     let run = move || {
-        for call in lane {
-            let response = call::run(&call, &toolbox, &line);
-            line.wish(Wish::Done(Box::new(response)));
+        for (call, line) in lane.iter().zip(lines) {
+            let ended = call::run(call, &toolbox, &line);
+            line.wish(Wish::Done(Box::new(ended)));
+            line.reach(Stage::Ended);
         }
     };
     tokio::spawn(async move {
-        let _slot = slots.acquire_owned().await;
-        if let Err(error) = tokio::task::spawn_blocking(run).await {
+        *slot.held.lock().unwrap_or_else(PoisonError::into_inner) = slots.acquire_owned().await.ok();
+        let ran = tokio::task::spawn_blocking(run).await;
+        slot.leave();
+        // Where one failed, the others of its lane don't run, and nobody is to wait for them.
+        ends.iter().for_each(|line| line.reach(Stage::Ended));
+        if let Err(error) = ran {
             std::panic::resume_unwind(error.into_panic());
         }
     })
@@ -219,7 +295,10 @@ impl Driver<'_, '_> {
                 self.host.take(TurnEvent::Permit(request, reply));
             }
             Wish::Ask(question, reply) if !is_cancelled => self.host.take(TurnEvent::Ask(question, reply)),
-            Wish::Permit(..) | Wish::Ask(..) => {}
+            Wish::Show(tool, blocks) if !is_cancelled => {
+                self.host.take(TurnEvent::Show { tool: &tool, blocks: &blocks });
+            }
+            Wish::Permit(..) | Wish::Ask(..) | Wish::Show(..) => {}
             Wish::Infer(inquiry, reply) if !is_cancelled => {
                 let pending = pending_beside(&inquiry.call.id, self.calls, &self.is_done);
                 let answer = tokio::select! {
@@ -275,6 +354,8 @@ fn pending_beside<'c>(id: &str, calls: &'c [ToolCallRequest], is_done: &[bool]) 
 impl Line {
     /// A line that leads nowhere: nobody is there to ask.
     pub(crate) fn unheard(is_cancelled: bool) -> Self {
-        Self { wishes: mpsc::unbounded_channel().0, cancelled: Arc::new(AtomicBool::new(is_cancelled)) }
+        let (line, _) = Self::new(&[]);
+        line.cancelled.store(is_cancelled, Relaxed);
+        line
     }
 }

@@ -29,6 +29,7 @@ mod server;
 mod stateful;
 mod tool;
 mod toolbox;
+mod turnstile;
 
 pub use ask::{Decision, PermissionRequest, Preview, Question, Reply, Verdict};
 pub use builtin::{

@@ -11,6 +11,7 @@ use crate::{
     call::Act,
     calls::{Inquiry, Line},
     excerpt,
+    turnstile::PromptKind,
 };
 
 /// How often a tool may run for one call.
@@ -58,6 +59,25 @@ pub(crate) struct Asking<'a> {
     asked: HashMap<String, usize>,
 }
 
+/// What the person was shown of a response with questions.
+pub(crate) struct Told<'r> {
+    response: &'r ToolResponse,
+    /// How many of its blocks.
+    until: usize,
+}
+
+impl<'r> Told<'r> {
+    pub(crate) fn new(response: &'r ToolResponse) -> Self {
+        Self { response, until: 0 }
+    }
+
+    /// Returns the blocks before the question at `index` that were not shown yet.
+    fn before(&mut self, index: usize) -> Vec<ContentBlock> {
+        let start = std::mem::replace(&mut self.until, index + 1);
+        context(&self.response.content[start..index])
+    }
+}
+
 /// A question that can be asked.
 pub(crate) struct Checked {
     /// Without a default that is no answer.
@@ -81,15 +101,22 @@ impl<'a> Asking<'a> {
         // Nobody is asked in vain.
         let checked: Vec<_> =
             questions.iter().map(|(_, question)| self.checked(question)).collect::<Result<_, _>>()?;
-        let mut start = 0;
+        let mut told = Told::new(response);
         for ((index, question), checked) in questions.iter().zip(&checked) {
             self.count(question)?;
-            let (before, since) = (&response.content[..*index], &response.content[start..*index]);
-            let answer = self.answer_to_checked(checked, before, since)?;
+            let answer = self.answer_to_checked(checked, *index, &mut told)?;
             answers.insert(question.id.clone(), answer);
-            start = index + 1;
         }
+        self.show_rest(told);
         Ok(!questions.is_empty())
+    }
+
+    /// Shows the person the blocks after the last question that they answered.
+    pub(crate) fn show_rest(&self, told: Told<'_>) {
+        let rest = context(&told.response.content[told.until..]);
+        if told.until > 0 && !rest.is_empty() {
+            self.line.show(&self.tool.name, rest);
+        }
     }
 
     /// Returns the questions of a response with their places.
@@ -133,22 +160,22 @@ impl<'a> Asking<'a> {
 
     /// Answers one question, as the configuration says or by asking; the error is for the model.
     ///
-    /// The person, who has seen what was there before, is shown the blocks `since` the last question; the model, which
-    /// is asked anew each time, all `before` it.
+    /// The question is block `index` of the response. The person is shown the blocks before it that they were not
+    /// `told` yet; the model, which is asked anew each time, all of them.
     pub(crate) fn answer_to(
         &self,
         question: &InputRequest,
-        before: &[ContentBlock],
-        since: &[ContentBlock],
+        index: usize,
+        told: &mut Told<'_>,
     ) -> Result<Value, String> {
-        self.answer_to_checked(&self.checked(question)?, before, since)
+        self.answer_to_checked(&self.checked(question)?, index, told)
     }
 
     fn answer_to_checked(
         &self,
         checked: &Checked,
-        before: &[ContentBlock],
-        since: &[ContentBlock],
+        index: usize,
+        told: &mut Told<'_>,
     ) -> Result<Value, String> {
         if let Some(answer) = self.said(checked) {
             return Ok(answer);
@@ -156,8 +183,8 @@ impl<'a> Asking<'a> {
         let question = &checked.question;
         match self.tool.questions.get(&question.id) {
             Some(Answerer::Fixed(answer)) => self.fixed(checked, answer),
-            Some(Answerer::Assistant) => self.infer(checked, context(before)),
-            Some(Answerer::User) | None => self.ask(checked, context(since)),
+            Some(Answerer::Assistant) => self.infer(checked, context(&told.response.content[..index])),
+            Some(Answerer::User) | None => self.ask(checked, told.before(index)),
         }
     }
 
@@ -209,7 +236,7 @@ impl<'a> Asking<'a> {
     fn ask(&self, checked: &Checked, context: Vec<ContentBlock>) -> Result<Value, String> {
         let question = &checked.question;
         let name = &self.tool.name;
-        let _asking = self.toolbox.asking();
+        let _asking = self.line.asking(PromptKind::Question);
         if let Some(answer) = self.said(checked) {
             return Ok(answer);
         }
@@ -225,7 +252,7 @@ impl<'a> Asking<'a> {
                 }
                 Some(Reply::Interrupted) => return Err("The call was interrupted.".to_owned()),
                 None if self.line.is_cancelled() => return Err("The call was interrupted.".to_owned()),
-                None => return self.unanswered(question, "there is no terminal to ask the person on"),
+                None => return Err(self.declined(question)),
             };
             match checked.fitting(&answer) {
                 Ok(()) => {
@@ -255,7 +282,21 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Takes the default where there is no answer.
+    /// Says that there is no terminal to ask the user on. A default is not the user's answer: they might never give it.
+    fn declined(&self, question: &InputRequest) -> String {
+        let (name, text, advice) = (&self.tool.name, shortened(&question.text), self.setting(&question.id));
+        let reason = "there is no terminal to ask the user on";
+        self.line.notice(format!("`{name}` asks {text:?}, but {reason}; set the answer with {advice}"));
+        let default = match &question.default {
+            Some(default) => format!(" Its default, {}, was not used.", shortened(&default.to_string())),
+            None => String::new(),
+        };
+        format!(
+            "`{name}` asks {text:?}, but {reason}, so the question has no answer.{default} The user can set the answer with {advice}."
+        )
+    }
+
+    /// Takes the default where the model gives no answer.
     fn unanswered(&self, question: &InputRequest, reason: &str) -> Result<Value, String> {
         let (name, text) = (&self.tool.name, shortened(&question.text));
         if let Some(default) = &question.default {

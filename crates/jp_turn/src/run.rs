@@ -3,6 +3,7 @@ use std::{error::Error as StdError, pin::pin, sync::Arc};
 use jp_conversation::{EventKind, ToolCallRequest, ToolCallResponse};
 use jp_llm::{Body, Client, Error, Fault, FinishReason, RetryNotice, StreamEvent};
 use jp_resource::Checksum;
+use jp_tool::ContentBlock;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
@@ -50,6 +51,13 @@ pub enum TurnEvent<'a> {
     Permit(PermissionRequest, oneshot::Sender<Decision>),
     /// A tool asks the person something. Where the channel is dropped, nobody is there to answer.
     Ask(Question, oneshot::Sender<Reply>),
+    /// What a tool returned after the last question that the person answered.
+    Show {
+        /// The tool.
+        tool: &'a str,
+        /// What it returned.
+        blocks: &'a [ContentBlock],
+    },
     /// A call has its result, which is recorded next.
     Called {
         /// The call, as the model made it.

@@ -14,8 +14,13 @@ use jp_tool::{AnswerType, ContentBlock, InputRequest, ToolResponse};
 use serde_json::{Map, Value};
 
 use crate::{
-    Answerer, Preview, Question, Reply, Schema, Tool, Toolbox, call::Plan, calls::Line, excerpt,
-    parse::warning_block, question::Asking,
+    Answerer, Preview, Question, Reply, Schema, Tool, Toolbox,
+    call::Plan,
+    calls::Line,
+    excerpt,
+    parse::warning_block,
+    question::{Asking, Told},
+    turnstile::PromptKind,
 };
 
 /// The id of what servers ask.
@@ -169,7 +174,7 @@ impl Asked<'_> {
             Some(values) => self.value_by_value(&asking, &whole, &values),
             None if is_persons => self.whole(&asking, &whole),
             // Without an answer nobody takes a default in the person's place.
-            None => match asking.answer_to(&whole, &[], &[]) {
+            None => match asking.answer_to(&whole, 0, &mut Told::new(&ToolResponse::default())) {
                 Ok(Value::Object(answer)) => Elicited::Accept(Some(answer)),
                 Ok(_) => self.declined(),
                 Err(reason) => {
@@ -324,7 +329,7 @@ impl Caller for Asked<'_> {
     }
 
     fn asked(&self, elicitation: &Elicitation) -> Elicited {
-        let _asking = self.toolbox.asking();
+        let _asking = self.line.asking(PromptKind::Question);
         match elicitation {
             Elicitation::Form { message, schema } => self.form(message, schema),
             Elicitation::Url { message, url } => self.visit(message, url),

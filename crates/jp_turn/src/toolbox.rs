@@ -37,8 +37,6 @@ pub struct Toolbox {
     pub(crate) said: Mutex<Said>,
     /// Tools that live on between calls; they end with the turn.
     pub(crate) handles: Handles,
-    /// Held by the call that asks the person.
-    asking: Mutex<()>,
     /// The ids of the questions that were answered.
     inquiries: Mutex<HashSet<String>>,
 }
@@ -83,7 +81,6 @@ impl Toolbox {
             refresh: None,
             said: Mutex::default(),
             handles: Handles::default(),
-            asking: Mutex::default(),
             inquiries: Mutex::default(),
         }
     }
@@ -108,11 +105,6 @@ impl Toolbox {
 
     pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until no other call asks the person: what they say for the turn holds for those that waited.
-    pub(crate) fn asking(&self) -> MutexGuard<'_, ()> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns an id for a question that a call asks; where it asks again, one with a number.

@@ -45,7 +45,7 @@ fn course(
         arguments: Map::new(),
         metadata: Map::new(),
     };
-    let (line, wished) = Line::new();
+    let (line, wished) = Line::new(&[]);
     thread::scope(|scope| {
         let run = scope.spawn(|| {
             let (line, mut act) = (line, act);
@@ -79,6 +79,7 @@ fn answer_wishes(
                 seen.push(format!("infer {} [{}]", inquiry.input.id, texts(&inquiry.context)));
                 _ = reply.send(model(&inquiry));
             }
+            Wish::Show(tool, blocks) => seen.push(format!("show of {tool} [{}]", texts(&blocks))),
             Wish::Keep(request, response) => {
                 seen.push(format!("keep {} {} {}", request.id, request.source["target"], response.answer));
             }
@@ -133,6 +134,7 @@ fn questions_are_asked_in_order_with_what_stands_before_each() {
     keep 1.two "user" true
     infer three [a|b]
     keep 1.three "assistant" false
+    show of merge [c]
     "#);
 }
 
@@ -147,7 +149,7 @@ fn default_that_does_not_fit_is_told_of_and_ignored() {
     keep 1.one "user" true
     "#);
     let (result, _) = course(&tool(vec![]), until_answered(vec![question]), nobody, no_model);
-    assert!(result.starts_with("error: `merge` asks \"one?\", and there is no terminal"), "{result}");
+    assert!(result.starts_with("error: `merge` asks \"one?\", but there is no terminal"), "{result}");
 }
 
 #[test]
@@ -169,15 +171,19 @@ fn answer_that_does_not_fit_is_asked_for_again() {
 }
 
 #[test]
-fn default_is_taken_where_nobody_answers() {
+fn default_is_no_answer_where_nobody_can_be_asked() {
     let question = || ContentBlock::question(question("one", boolean()).with_default(true));
     let (result, seen) = course(&tool(vec![]), until_answered(vec![question()]), nobody, no_model);
-    assert_eq!(result, r#"{"one":true}"#);
+    insta::assert_snapshot!(result, @r#"error: `merge` asks "one?", but there is no terminal to ask the user on, so the question has no answer. Its default, true, was not used. The user can set the answer with conversation.tools.merge.questions.one.answer."#);
     insta::assert_snapshot!(seen.join("\n"), @r#"
     ask one [] Some("true") None
-    notice: `merge` asks "one?"; there is no terminal to ask the person on, so its default is taken: true
-    keep 1.one "default" true
+    notice: `merge` asks "one?", but there is no terminal to ask the user on; set the answer with conversation.tools.merge.questions.one.answer
     "#);
+}
+
+#[test]
+fn default_is_taken_where_the_model_gives_no_answer() {
+    let question = || ContentBlock::question(question("one", boolean()).with_default(true));
     let tool = tool(vec![("one", Answerer::Assistant)]);
     let (result, seen) = course(&tool, until_answered(vec![question()]), nobody, no_model);
     assert_eq!(result, r#"{"one":true}"#);

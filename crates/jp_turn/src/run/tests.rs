@@ -116,6 +116,7 @@ fn line(event: &TurnEvent<'_>) -> String {
         TurnEvent::Detail(detail) => format!("Detail({detail})"),
         TurnEvent::Permit(request, _) => format!("Permit({})", request.preview.title),
         TurnEvent::Ask(question, _) => format!("Ask({})", question.input.text),
+        TurnEvent::Show { tool, .. } => format!("Show({tool})"),
         TurnEvent::Called { call, .. } => format!("Called({})", call.id),
         TurnEvent::Record(kinds) => {
             let json = |kind: &EventKind| {

@@ -18,7 +18,10 @@ use super::{
     process::{Process, Reply},
 };
 use crate::{
-    Action, Answerer, Parsed, Source, Stateful, Tool, Toolbox, calls::Line, local, parse, question::Asking,
+    Action, Answerer, Parsed, Source, Stateful, Tool, Toolbox,
+    calls::Line,
+    local, parse,
+    question::{Asking, Told},
 };
 
 /// How often a tool may ask in one call.
@@ -225,17 +228,17 @@ impl Interaction<'_> {
     fn answered(&self, response: &ToolResponse) -> Result<Map<String, Value>, Box<(Pending, ToolResponse)>> {
         let unanswerable = |reason| Box::new((Pending::Person, error(reason)));
         let asking = self.asking();
-        let (mut held, mut left, mut start) = (Map::new(), Vec::new(), 0);
+        let (mut held, mut left, mut told) = (Map::new(), Vec::new(), Told::new(response));
         for (index, question) in asking.questions(response).map_err(unanswerable)? {
-            let since = &response.content[std::mem::replace(&mut start, index + 1)..index];
             if matches!(self.tool.questions.get(&question.id), Some(Answerer::Assistant)) {
                 left.push(asking.checked(question).map_err(unanswerable)?.question);
                 continue;
             }
-            let answer = asking.answer_to(question, &response.content[..index], since);
+            let answer = asking.answer_to(question, index, &mut told);
             held.insert(question.id.clone(), answer.map_err(unanswerable)?);
         }
         if left.is_empty() {
+            asking.show_rest(told);
             return Ok(held);
         }
         let mut open = left.iter();

@@ -281,6 +281,9 @@ impl Host for Keeper<'_> {
             TurnEvent::Ask(question, reply) => {
                 self.make_room().map(|()| answer_with(reply, prompt::answer(&question, self.asked.context)))
             }
+            TurnEvent::Show { tool, blocks } => {
+                self.make_room().map(|()| prompt::show_blocks(tool, blocks, self.asked.context))
+            }
             TurnEvent::Called { call, response, verdict, edited } => {
                 self.ended.push(tools::EndedCall::new(call, verdict, edited, &self.asked));
                 self.called(&tools::line(call, edited, response))

@@ -9,6 +9,6 @@ mod question;
 
 pub(super) use self::{
     permission::{Leave, permit},
-    question::answer,
+    question::{answer, show_blocks},
 };
 use crate::terminal::{Extent, quote, shortened};

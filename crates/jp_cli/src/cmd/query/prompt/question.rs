@@ -34,6 +34,16 @@ pub(in super::super) fn answer(question: &Question, context: &Context<'_>) -> Op
     })
 }
 
+/// Shows what a tool returned after its last question.
+pub(in super::super) fn show_blocks(tool: &str, blocks: &[ContentBlock], context: &Context<'_>) {
+    // Somebody is there: they have just answered.
+    let Some(terminal) = Terminal::open(context) else { return };
+    terminal.tell(Tone::Strong, &format!("The tool `{tool}` adds:"));
+    for block in blocks {
+        quote(&terminal, &shown(block), Extent::Part, |_| Tone::Plain);
+    }
+}
+
 /// How a question is asked.
 enum Form {
     YesNo,
