@@ -5,8 +5,11 @@
 
 mod support;
 
+use std::fs;
+
+use jp_llm::testing::Server;
 use serde_json::{Value, json};
-use support::Sandbox;
+use support::{Run, Sandbox, answer, calling, playing, results};
 
 const USER: &str = "~/.config/jp/config.toml";
 const PROGRAM: &str = include_str!("support/scripted.py");
@@ -34,6 +37,10 @@ fn tools(names: &[&str]) -> Value {
     json!({"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "tools": tools})
 }
 
+fn said(text: &str) -> Value {
+    json!({"resultType": "complete", "content": [{"type": "text", "text": text}]})
+}
+
 /// Configures servers of the user's own that follow these scripts; every tool runs unasked.
 fn configure(sandbox: &Sandbox, servers: &[(&str, Value)]) {
     sandbox.write("~/scripted.py", PROGRAM);
@@ -52,6 +59,93 @@ fn with(script: Value) -> Sandbox {
     let sandbox = Sandbox::new();
     configure(&sandbox, &[("peer", script)]);
     sandbox
+}
+
+/// A model that makes these calls in one message, and someone who asks it.
+fn asked(servers: &[(&str, Value)], calls: &[(&str, Value)]) -> (Server, Sandbox, Run) {
+    let server = playing(vec![calling(calls), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    configure(&sandbox, servers);
+    let run = sandbox.jp(&["q", "--new", "x"]).succeeded();
+    (server, sandbox, run)
+}
+
+// -- the order of calls --------------------------------------------------------------------------------------------
+
+/// A server that logs when its calls begin and end; the first takes longer than the others.
+fn logging(log: &str) -> Value {
+    json!({
+        "server/discover": discovered(&json!({"tools": {}})), "tools/list": tools(&["add", "commit", "status"]),
+        "tools/call": {"add": said("added"), "commit": said("committed"), "status": said("clean")},
+        "slow": ["add"], "log": log,
+    })
+}
+
+fn calls_in(sandbox: &Sandbox, log: &str) -> Vec<String> {
+    let log = fs::read_to_string(sandbox.path(log)).unwrap();
+    log.lines().filter(|line| !line.contains(['/', '{'])).map(str::to_owned).collect()
+}
+
+const ONE_AFTER_THE_OTHER: [&str; 6] =
+    ["add begins", "add ends", "commit begins", "commit ends", "status begins", "status ends"];
+
+#[test]
+fn calls_of_one_message_reach_a_server_one_after_the_other_and_in_order() {
+    let calls = ["peer_add", "peer_commit", "peer_status"].map(|name| (name, json!({})));
+    let (server, sandbox, _) = asked(&[("peer", logging("log"))], &calls);
+    assert_eq!(calls_in(&sandbox, "log"), ONE_AFTER_THE_OTHER);
+    assert_eq!(results(&server), ["added", "committed", "clean"]);
+}
+
+#[test]
+fn calls_to_two_servers_run_side_by_side() {
+    let names = ["one_add", "one_commit", "two_add", "two_commit"];
+    let servers = ["one", "two"].map(|name| {
+        let mut script = logging("log");
+        // Each waits for the other server's call.
+        script["meets"] = json!({"add": 2});
+        (name, script)
+    });
+    let (_, sandbox, _) = asked(&servers, &names.map(|name| (name, json!({}))));
+    let log = calls_in(&sandbox, "log");
+    assert_eq!(log[..2], ["add begins"; 2], "{log:?}");
+}
+
+#[test]
+fn resource_of_a_server_is_refreshed_after_the_calls_before_it() {
+    let mut script = logging("log");
+    script["server/discover"] = discovered(&json!({"tools": {}, "resources": {}}));
+    script["resources/read"] = json!({"note:one": {
+        "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "contents": [{"uri": "note:one", "text": "One."}],
+    }});
+    let calls = [
+        ("peer_add", json!({})),
+        ("refresh_resource", json!({"uri": "note:one"})),
+        ("peer_status", json!({})),
+    ];
+    let server = playing(vec![calling(&calls), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    configure(&sandbox, &[("peer", script)]);
+    sandbox.jp(&["q", "--new", "-a", "mcp+peer+note:one", "x"]).succeeded();
+    let log = fs::read_to_string(sandbox.path("log")).unwrap();
+    let at = |line: &str| log.lines().position(|other| other == line).unwrap();
+    let refreshed =
+        log.lines().enumerate().filter(|(_, line)| *line == "resources/read begins").last().unwrap();
+    assert!(at("add ends") < refreshed.0 && refreshed.0 < at("status begins"), "{log}");
+}
+
+#[test]
+fn later_calls_to_a_server_that_died_say_so_and_the_other_servers_answer() {
+    let dying = json!({
+        "server/discover": discovered(&json!({"tools": {}})), "tools/list": tools(&["add", "commit"]), "die": "add",
+    });
+    let servers = [("bad", dying), ("good", logging("log"))];
+    let names = ["bad_add", "bad_commit", "good_status"];
+    let (server, ..) = asked(&servers, &names.map(|name| (name, json!({}))));
+    let results = results(&server);
+    assert!(results[0].contains("exit status: 3"), "{results:?}");
+    assert!(results[1].contains("failed"), "{results:?}");
+    assert_eq!(results[2], "clean");
 }
 
 // -- starting ------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ use jp_tool::{ContentBlock, ToolResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+pub(crate) use self::refresh_resource::refreshed_server;
 pub use self::{
     files::{FileState, Files, FilesError, marked_files},
     refresh_resource::{Consent, Refresh, Refreshed, Refreshing},

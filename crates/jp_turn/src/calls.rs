@@ -15,7 +15,8 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::{
-    Decision, Host, PermissionRequest, Question, Reply, Toolbox, Turn, TurnEvent,
+    Decision, Host, PermissionRequest, Question, Reply, Source, Toolbox, Turn, TurnEvent,
+    builtin::{Builtin, refreshed_server},
     call::{self, EndedCall},
     inquiry, record,
     turnstile::{AskingTurn, PATIENCE, PromptKind, Stage, Turnstile},
@@ -229,16 +230,39 @@ pub(crate) async fn run(
     cancelled.load(Relaxed)
 }
 
-/// Says which calls run one after the other: where one changes files, all that look at them, in their order; each other
-/// call is for itself.
+/// The reason why calls run one after the other.
+#[derive(PartialEq)]
+enum Lane {
+    /// They use the workspace's files, and one of them changes some.
+    Files,
+    /// They reach this MCP server: what one does there may depend on those before it.
+    Server(String),
+}
+
+/// Sorts calls into those that run one after the other, in the order of the message. A call that has nothing in common
+/// with another is alone.
 fn lanes(calls: &[ToolCallRequest], toolbox: &Toolbox) -> Vec<Vec<ToolCallRequest>> {
-    let is_writing = |call: &ToolCallRequest| toolbox.find(&call.name).is_ok_and(|tool| tool.writes_files());
-    let is_ordered = |call: &&ToolCallRequest| toolbox.find(&call.name).is_ok_and(|tool| tool.sees_files());
-    let has_writing = calls.iter().any(is_writing);
-    let (writing, others): (Vec<_>, Vec<_>) = calls.iter().partition(|call| has_writing && is_ordered(call));
-    let others = others.into_iter().map(|call| vec![call.clone()]);
-    let writing: Vec<_> = writing.into_iter().cloned().collect();
-    others.chain((!writing.is_empty()).then_some(writing)).collect()
+    let has_writing = calls.iter().any(|call| toolbox.find(&call.name).is_ok_and(|tool| tool.writes_files()));
+    let mut lanes: Vec<(Option<Lane>, Vec<ToolCallRequest>)> = Vec::new();
+    for call in calls {
+        let lane = lane(call, toolbox, has_writing);
+        match lanes.iter_mut().find(|(other, _)| lane.is_some() && *other == lane) {
+            Some((_, calls)) => calls.push(call.clone()),
+            None => lanes.push((lane, vec![call.clone()])),
+        }
+    }
+    lanes.into_iter().map(|(_, calls)| calls).collect()
+}
+
+fn lane(call: &ToolCallRequest, toolbox: &Toolbox, has_writing: bool) -> Option<Lane> {
+    let tool = toolbox.find(&call.name).ok()?;
+    let server = match &tool.source {
+        Source::Server(tool) => Some(tool.server.clone()),
+        // It reads from the server what calls before it may have changed there.
+        Source::Builtin(Builtin::RefreshResource) => refreshed_server(&call.arguments, toolbox),
+        Source::Builtin(_) | Source::Local(_) => None,
+    };
+    server.map(Lane::Server).or((has_writing && tool.sees_files()).then_some(Lane::Files))
 }
 
 fn start(

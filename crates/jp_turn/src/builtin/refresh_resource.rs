@@ -35,6 +35,8 @@ pub struct Refreshing<'a> {
     pub from: String,
     /// Whether they are asked.
     pub consent: Consent,
+    /// The MCP server that is asked for it, if one is.
+    pub server: Option<String>,
     /// Takes it, and ends early once the flag is set. The error is a sentence for the model.
     pub take: Take<'a>,
 }
@@ -63,11 +65,12 @@ pub struct Refreshed {
 
 impl fmt::Debug for Refreshing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { uri, from, consent, .. } = self;
+        let Self { uri, from, consent, server, .. } = self;
         f.debug_struct("Refreshing")
             .field("uri", uri)
             .field("from", from)
             .field("consent", consent)
+            .field("server", server)
             .finish_non_exhaustive()
     }
 }
@@ -93,7 +96,7 @@ pub(super) fn tool() -> Tool {
 pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
     let Arguments { uri } = parsed(arguments)?;
     let refresh = toolbox.refresh.as_deref().ok_or("Nothing is attached that could be refreshed.")?;
-    let Refreshing { uri, from, consent, take } = refresh.plan(&uri)?;
+    let Refreshing { uri, from, consent, take, .. } = refresh.plan(&uri)?;
     let files = &toolbox.files;
     let is_secret =
         files.path_of(uri::split_fragment(&uri).0).is_some_and(|path| is_sensitive(path.as_ref()));
@@ -115,6 +118,12 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
         }
         Ok(vec![block(resource, files)])
     }))
+}
+
+/// Returns the MCP server that a call with these arguments reads from, if it does.
+pub(crate) fn refreshed_server(arguments: &Map<String, Value>, toolbox: &Toolbox) -> Option<String> {
+    let Arguments { uri } = parsed(arguments).ok()?;
+    toolbox.refresh.as_deref()?.plan(&uri).ok()?.server
 }
 
 /// Makes the block, which says of a file of the workspace that all of it was seen.

@@ -19,7 +19,8 @@ impl Refresh for Always {
                 Ok(Refreshed { resource, notices: Vec::new() })
             }
         };
-        Ok(Refreshing { uri: named, from: "notes\n.md".to_owned(), consent: self.0, take: Box::new(take) })
+        let from = "notes\n.md".to_owned();
+        Ok(Refreshing { uri: named, from, consent: self.0, server: None, take: Box::new(take) })
     }
 }
 

@@ -220,8 +220,12 @@ impl Refresh for Refresher {
         let declared = self.source(&found)?;
         let (consent, from) = self.consent(&declared, &found)?;
         let uri = found.uri.to_owned();
+        let server = match &declared.source {
+            Source::Mcp(mcp) => Some(mcp.server.clone()),
+            _ => None,
+        };
         let take = move |cancelled: &AtomicBool| self.take(&declared, &found, cancelled);
-        Ok(Refreshing { uri, from, consent, take: Box::new(take) })
+        Ok(Refreshing { uri, from, consent, server, take: Box::new(take) })
     }
 }
 
