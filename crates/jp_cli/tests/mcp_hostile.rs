@@ -372,10 +372,12 @@ fn schema_is_looked_for_nowhere_else() {
     let config = stdio("peer", "ref-network");
     let Came { server, run, .. } = Came::of(&format!("{config}environment.HOSTILE_REF = '{port}'\n"));
     let warning = format!(
-        "warning: the MCP server `peer`: its tool \"refer\" was passed over: the schema of its arguments is none: it refers to http://127.0.0.1:{port}/schema.json, and nothing is read beside the schema itself\n"
+        "warning: the MCP server `peer`: jp can't use all of these tools' argument schemas, so it checks less: \"refer\" (it refers to http://127.0.0.1:{port}/schema.json, and nothing is read beside the schema itself)\n"
     );
     assert!(run.stderr.contains(&warning), "{}", run.stderr);
-    assert_eq!(offered(&server), ["peer_echo", "peer_peek"]);
+    assert_eq!(offered(&server), ["peer_echo", "peer_peek", "peer_refer"]);
+    let request = String::from_utf8(server.received().last().unwrap().body.clone()).unwrap();
+    assert!(!request.contains("schema.json"), "{request}");
     assert!(elsewhere.accept().is_err(), "something connected");
 }
 

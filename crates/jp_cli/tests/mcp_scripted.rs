@@ -9,7 +9,7 @@ use std::fs;
 
 use jp_llm::testing::Server;
 use serde_json::{Value, json};
-use support::{Run, Sandbox, answer, calling, playing, results};
+use support::{Run, Sandbox, answer, calling, last_request, playing, results};
 
 const USER: &str = "~/.config/jp/config.toml";
 const PROGRAM: &str = include_str!("support/scripted.py");
@@ -216,4 +216,50 @@ fn server_without_templates_or_without_resources_has_none() {
             assert_eq!(sandbox.json(&["mcp", list, "peer"]), json!([]));
         }
     }
+}
+
+// -- schemas -------------------------------------------------------------------------------------------------------
+
+/// A server with one tool, whose arguments have this schema; it logs what it is called with.
+fn schema(input_schema: &Value) -> Value {
+    let mut tools = tools(&["find"]);
+    tools["tools"][0]["inputSchema"] = input_schema.clone();
+    json!({
+        "server/discover": discovered(&json!({"tools": {}})), "tools/list": tools,
+        "tools/call": {"find": said("found")}, "log": "log",
+    })
+}
+
+#[test]
+fn schema_that_cannot_be_compiled_loses_the_check_and_not_the_tool() {
+    let pattern = json!({"type": "string", "pattern": "^(?!secret).*$"});
+    let input = json!({"type": "object", "properties": {"name": pattern, "limit": {"type": "integer"}}});
+    let calls = [("peer_find", json!({"name": "secret"})), ("peer_find", json!({"limit": "many"}))];
+    let (server, _, run) = asked(&[("peer", schema(&input))], &calls);
+    let warning = "warning: the MCP server `peer`: jp can't use all of these tools' argument schemas, so it checks less: \"find\" (at /properties/name/pattern";
+    assert!(run.stderr.contains(warning), "{}", run.stderr);
+    let results = results(&server);
+    assert_eq!(results[0], "found");
+    assert!(results[1].contains("want integer"), "{results:?}");
+    let tools = last_request(&server)["tools"].clone();
+    let find = tools.as_array().unwrap().iter().find(|tool| tool["function"]["name"] == "peer_find").unwrap();
+    assert_eq!(find["function"]["parameters"], input);
+}
+
+#[test]
+fn default_of_what_is_required_is_filled_in() {
+    let input = json!({
+        "type": "object", "required": ["limit", "name", "where"], "additionalProperties": false,
+        "properties": {
+            "limit": {"type": "integer", "default": 10}, "name": {"type": "string"},
+            "where": {"type": "object", "required": ["kind"], "properties": {"kind": {"default": "any"}}},
+        },
+    });
+    let calls = [("peer_find", json!({"name": "a", "where": {}})), ("peer_find", json!({"limit": 1}))];
+    let (server, sandbox, _) = asked(&[("peer", schema(&input))], &calls);
+    let log = fs::read_to_string(sandbox.path("log")).unwrap();
+    assert!(log.contains(r#"find gets {"limit": 10, "name": "a", "where": {"kind": "any"}}"#), "{log}");
+    let results = results(&server);
+    assert_eq!(results[0], "found");
+    assert!(results[1].contains("missing properties 'name', 'where'"), "{results:?}");
 }

@@ -328,6 +328,35 @@ mod tests {
     }
 
     #[test]
+    fn providers_that_refuse_alternatives_at_the_root_of_a_schema_get_none() {
+        use Format::{Anthropic, Chat, Gemini, Ollama, OpenAi, OpenRouter};
+        let mut store = Store::default();
+        let stream = fixtures::stream(vec![fixtures::request("Hi", vec![])], &mut store);
+        let thread = view::thread(&stream);
+        let parameters =
+            serde_json::json!({"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]});
+        let parameters = parameters.as_object().cloned().unwrap();
+        let tools = [Tool { name: "find".to_owned(), description: "Finds.".to_owned(), parameters }];
+        for (format, takes_them) in [
+            (Anthropic, false),
+            (OpenAi, false),
+            (OpenRouter, false),
+            (Chat, true),
+            (Gemini, true),
+            (Ollama, true),
+        ] {
+            let capabilities = crate::Capabilities { tools: true, ..Default::default() };
+            let request = Request { capabilities, tools: &tools, ..Request::new("llamacpp/m", &thread) };
+            let mut out = Vec::new();
+            format.encode(&request, &mut store, &mut out).unwrap();
+            let body = String::from_utf8(out).unwrap();
+            assert_eq!(body.contains(r#""anyOf":"#), takes_them, "{format:?}: {body}");
+            let is_said = body.contains("must also match at least one of these JSON Schemas");
+            assert_eq!(is_said, !takes_them, "{format:?}: {body}");
+        }
+    }
+
+    #[test]
     fn anthropic_wants_its_version_and_the_key_in_its_own_header() {
         let format = Format::of_provider("anthropic");
         let headers = |key: Option<Secret>| {

@@ -47,6 +47,7 @@ mod error;
 mod event;
 #[cfg(test)]
 mod fixtures;
+mod flat;
 mod format;
 pub mod gemini;
 mod http;

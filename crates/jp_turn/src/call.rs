@@ -1,12 +1,15 @@
 //! One call of a tool, from what the model wrote to the result that it is given.
 
+use std::borrow::Cow;
+
 use jp_conversation::{ToolCallRequest, ToolCallResponse};
 use jp_llm::INVALID_ARGUMENTS;
 use jp_tool::{ContentBlock, ToolResponse};
 use serde_json::{Map, Value};
 
 use crate::{
-    Decision, Permission, PermissionRequest, Preview, Schema, Source, Tool, Toolbox, Verdict, builtin,
+    Decision, Permission, PermissionRequest, Preview, Schema, ServerTool, Source, Tool, Toolbox, Verdict,
+    builtin,
     calls::Line,
     local, question, record, server, stateful,
     turnstile::{PromptKind, Stage},
@@ -117,7 +120,7 @@ fn permitted<'a>(
         return Err(Refused::by(Verdict::Denied, reason));
     }
     let arguments = checked(call, tool)?;
-    let plan = plan(call, tool, arguments, toolbox)?;
+    let plan = plan(call, tool, &arguments, toolbox)?;
     let mut permitted = Permitted { plan, edited: None, verdict: Verdict::AllowedUnasked };
     let leave = Leave { call, tool, toolbox, arguments };
     if leave.is_given(&mut permitted) {
@@ -136,8 +139,8 @@ struct Leave<'a> {
     call: &'a ToolCallRequest,
     tool: &'a Tool,
     toolbox: &'a Toolbox,
-    /// As the model wrote them.
-    arguments: &'a Map<String, Value>,
+    /// As the model wrote them, with the defaults of what it left out.
+    arguments: Map<String, Value>,
 }
 
 /// Arguments that the person wrote and that can't be taken, and why.
@@ -160,7 +163,7 @@ impl<'a> Leave<'a> {
 
     /// Returns the arguments that the call has by now.
     fn current<'b>(&'b self, permitted: &'b Permitted<'_>) -> &'b Map<String, Value> {
-        permitted.edited.as_ref().unwrap_or(self.arguments)
+        permitted.edited.as_ref().unwrap_or(&self.arguments)
     }
 
     /// Asks until the person decides.
@@ -203,9 +206,8 @@ impl<'a> Leave<'a> {
     }
 
     fn planned_anew(&self, edited: Map<String, Value>) -> Result<Permitted<'a>, Rejected> {
-        let planned =
-            fitting(&edited, self.tool).and_then(|()| plan(self.call, self.tool, &edited, self.toolbox));
-        match planned {
+        let edited = fill_in_and_check(edited, self.tool)?;
+        match plan(self.call, self.tool, &edited, self.toolbox) {
             Ok(plan) => Ok(Permitted { plan, edited: Some(edited), verdict: Verdict::AllowedByPerson }),
             Err(reason) => Err((edited, reason)),
         }
@@ -234,18 +236,47 @@ impl<'a> Leave<'a> {
     }
 }
 
-/// Returns the arguments if they fit; the error is one that the model can mend.
-fn checked<'a>(call: &'a ToolCallRequest, tool: &Tool) -> Result<&'a Map<String, Value>, String> {
+/// Returns the arguments with defaults filled in, if they match the schema; the error is one that the model can fix.
+fn checked(call: &ToolCallRequest, tool: &Tool) -> Result<Map<String, Value>, String> {
     if let Some(written) = call.metadata.get(INVALID_ARGUMENTS) {
         return Err(format!("The arguments are no JSON object of at most 100 levels: {written}"));
     }
-    fitting(&call.arguments, tool)?;
-    Ok(&call.arguments)
+    fill_in_and_check(call.arguments.clone(), tool).map_err(|(_, misfit)| misfit)
 }
 
-fn fitting(arguments: &Map<String, Value>, tool: &Tool) -> Result<(), String> {
+/// Returns the arguments with defaults filled in; if they don't match, returns them with the reason.
+fn fill_in_and_check(mut arguments: Map<String, Value>, tool: &Tool) -> Result<Map<String, Value>, Rejected> {
+    let parameters = match &tool.source {
+        Source::Server(ServerTool { checked: Some(checked), .. }) => Cow::Borrowed(checked),
+        _ => Cow::Owned(tool.offered_parameters()),
+    };
+    fill_in(&mut arguments, &parameters);
     let misfit = format!("The arguments of `{}` do not fit its parameters", tool.name);
-    check(arguments, &tool.offered_parameters(), tool, &misfit)
+    match check(&arguments, &parameters, tool, &misfit) {
+        Ok(()) => Ok(arguments),
+        Err(reason) => Err((arguments, reason)),
+    }
+}
+
+/// Fills in the default of each required property that is missing, also in nested objects.
+///
+/// Such a schema means that the default holds; taken by the letter (JSON Schema 2020-12 validation, section 9.2) a call
+/// that relies on it would be refused.
+fn fill_in(values: &mut Map<String, Value>, schema: &Map<String, Value>) {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+    for name in
+        required.filter_map(Value::as_str).filter(|name| !values.contains_key(*name)).collect::<Vec<_>>()
+    {
+        if let Some(default) = properties.get(name).and_then(|property| property.get("default")) {
+            values.insert(name.to_owned(), default.clone());
+        }
+    }
+    for (name, value) in values {
+        if let (Value::Object(inner), Some(Value::Object(schema))) = (value, properties.get(name)) {
+            fill_in(inner, schema);
+        }
+    }
 }
 
 /// Checks values against parameters that a tool has; `misfit` says what does not fit.

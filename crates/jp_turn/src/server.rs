@@ -42,6 +42,8 @@ pub struct ServerTool {
     pub tool: String,
     /// What the server says of its behaviour; nobody vouches for it.
     pub annotations: ToolAnnotations,
+    /// JSON Schema that its arguments are checked against, where jp can't use the one that models are told.
+    pub checked: Option<Map<String, Value>>,
     /// JSON Schema of its structured content.
     pub output: Option<Map<String, Value>>,
     /// How long it may go without a sign of life, where that is said of the tool; else it is its server's.

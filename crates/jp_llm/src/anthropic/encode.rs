@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     CacheMarks, Capabilities, Contents, Error, Note, Request, Tool,
+    flat::FlatTool,
     json::{JsonText, write_string},
     later::{Text, TextForm},
     parts::{
@@ -118,7 +119,7 @@ struct OutputFormat {
 struct WireTool<'a> {
     name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
+    description: Cow<'a, str>,
     input_schema: Cow<'a, Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
@@ -206,7 +207,7 @@ impl WireTool<'_> {
         let schema = [("type".to_owned(), "object".into())];
         Self {
             name: "none",
-            description: "The tools of earlier messages are not available now.",
+            description: Cow::Borrowed("The tools of earlier messages are not available now."),
             input_schema: Cow::Owned(schema.into_iter().collect()),
             cache_control: None,
         }
@@ -215,8 +216,8 @@ impl WireTool<'_> {
 
 impl<'a> From<&'a Tool> for WireTool<'a> {
     fn from(tool: &'a Tool) -> Self {
-        let Tool { name, description, parameters } = tool;
-        Self { name, description, input_schema: Cow::Borrowed(parameters), cache_control: None }
+        let FlatTool { description, parameters } = FlatTool::new(tool);
+        Self { name: &tool.name, description, input_schema: parameters, cache_control: None }
     }
 }
 

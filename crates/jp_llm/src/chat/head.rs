@@ -1,8 +1,10 @@
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::Dialect;
-use crate::{Request, Tool};
+use crate::{Request, Tool, flat::FlatTool};
 
 /// What stands before the messages.
 #[derive(Serialize)]
@@ -40,8 +42,8 @@ pub(crate) struct WireTool<'a> {
 #[derive(Serialize)]
 struct WireFunction<'a> {
     name: &'a str,
-    description: &'a str,
-    parameters: &'a Map<String, Value>,
+    description: Cow<'a, str>,
+    parameters: Cow<'a, Map<String, Value>>,
 }
 
 #[derive(Serialize)]
@@ -59,7 +61,16 @@ struct JsonSchema<'a> {
 impl<'a> From<&'a Tool> for WireTool<'a> {
     fn from(tool: &'a Tool) -> Self {
         let Tool { name, description, parameters } = tool;
+        let (description, parameters) = (Cow::Borrowed(&**description), Cow::Borrowed(parameters));
         Self { r#type: "function", function: WireFunction { name, description, parameters } }
+    }
+}
+
+impl<'a> WireTool<'a> {
+    /// Makes a tool with a schema that all providers accept.
+    fn flat(tool: &'a Tool) -> Self {
+        let FlatTool { description, parameters } = FlatTool::new(tool);
+        Self { r#type: "function", function: WireFunction { name: &tool.name, description, parameters } }
     }
 }
 
@@ -81,10 +92,17 @@ pub(super) fn head<'a>(dialect: Dialect, request: &'a Request<'_>) -> Head<'a> {
         tools: request.tools.iter().map(WireTool::from).collect(),
         response_format,
     };
+    let flat_tools = || request.tools.iter().map(WireTool::flat).collect();
     match dialect {
-        Dialect::Generic => Head { max_tokens: request.max_output, ..head },
+        Dialect::Generic => Head {
+            max_tokens: request.max_output,
+            // llama.cpp takes any schema; others may pass the request on to who does not.
+            tools: if request.label.starts_with("llamacpp/") { head.tools } else { flat_tools() },
+            ..head
+        },
         Dialect::OpenRouter => Head {
             max_completion_tokens: request.max_output,
+            tools: flat_tools(),
             prompt_cache_key: request.cache_key,
             session_id: request.cache_key.filter(|key| key.len() <= SESSION_ID_BYTES),
             ..head

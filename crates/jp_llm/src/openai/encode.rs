@@ -1,6 +1,9 @@
 mod result;
 
-use std::io::{self, Write};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
 
 use jp_conversation::{
     ChatRequest,
@@ -18,6 +21,7 @@ use super::{
 };
 use crate::{
     Capabilities, Contents, Error, Note, Request, Tool,
+    flat::FlatTool,
     json::{JsonText, write_string},
     later::TextForm,
     parts::{IMAGES, PDF, Separator, UNKNOWN, essence, file_name, subject, write_data_url, write_json},
@@ -79,8 +83,8 @@ struct Head<'a> {
 struct WireTool<'a> {
     r#type: &'static str,
     name: &'a str,
-    description: &'a str,
-    parameters: &'a Map<String, Value>,
+    description: Cow<'a, str>,
+    parameters: Cow<'a, Map<String, Value>>,
     strict: bool,
 }
 
@@ -100,8 +104,8 @@ struct JsonSchema<'a> {
 impl<'a> From<&'a Tool> for WireTool<'a> {
     /// Not strict, which has to be said: a schema that comes from elsewhere is rarely of the subset.
     fn from(tool: &'a Tool) -> Self {
-        let Tool { name, description, parameters } = tool;
-        Self { r#type: "function", name, description, parameters, strict: false }
+        let FlatTool { description, parameters } = FlatTool::new(tool);
+        Self { r#type: "function", name: &tool.name, description, parameters, strict: false }
     }
 }
 

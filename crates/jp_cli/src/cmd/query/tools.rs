@@ -6,6 +6,7 @@ mod parameters;
 mod permission;
 mod refreshing;
 mod served;
+mod served_schema;
 mod settings;
 
 use std::{

@@ -378,3 +378,26 @@ proptest! {
 
 /// What moves with the conversation, as it is written.
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+
+/// Servers of other names may pass requests on to providers that refuse the whole request for one such schema.
+#[test]
+fn only_llamacpp_is_sent_alternatives_at_the_root_of_a_schema() {
+    let stream = stream(vec![request("Hi", vec![])], &mut Store::default());
+    let thread = thread(&stream);
+    let parameters = json!({"type": "object", "anyOf": [{"properties": {"a": {}}}]});
+    let tool = crate::Tool {
+        name: "t".to_owned(),
+        description: String::new(),
+        parameters: parameters.as_object().unwrap().clone(),
+    };
+    for (label, is_sent) in [("llamacpp/m", true), ("gateway/m", false), ("llamacpp2/m", false)] {
+        let tools = std::slice::from_ref(&tool);
+        let request = Request { tools, capabilities: ALL, ..Request::new(label, &thread) };
+        let mut out = Vec::new();
+        encode(Dialect::Generic, &request, &mut Store::default(), &mut out).unwrap();
+        let body: Value = serde_json::from_slice(&out).unwrap();
+        let sent = &body["tools"][0]["function"]["parameters"];
+        assert_eq!(sent.get("anyOf").is_some(), is_sent, "{label}");
+        assert_eq!(sent.get("properties").is_some(), !is_sent, "{label}");
+    }
+}

@@ -9,12 +9,12 @@ use std::{
 use jp_config::{Resolved, ToolSettings};
 use jp_mcp::{Caller, Connection, Listed, ServerError, ToolInfo};
 use jp_resource::Checksum;
-use jp_turn::{Schema, ServerTool, Source, Tool};
-use serde_json::{Map, Value};
+use jp_turn::{ServerTool, Source, Tool};
 
 use super::{
     ALL,
     declared::{Declared, answerers, limit, set},
+    served_schema::Parameters,
     settings::Settings,
 };
 use crate::{
@@ -28,8 +28,6 @@ use crate::{
 
 /// How much of a server's own description models are told.
 const MAX_DESCRIPTION: usize = 10_000;
-/// How large the schema of a tool's arguments may be, in bytes.
-const MAX_SCHEMA: usize = 200_000;
 /// How long a name may be, as providers take it.
 const MAX_NAME: usize = 64;
 /// From how many tools of a server on it is said that they are many.
@@ -243,6 +241,7 @@ impl Served {
                 ));
             }
         }
+        let mut doubts: Vec<String> = Vec::new();
         for info in listed.items {
             let names = match offered_names(server, &info.name, config) {
                 Ok(names) => names,
@@ -260,7 +259,8 @@ impl Served {
                     continue;
                 }
                 match tool(server, &name, &info, config)? {
-                    Ok(declared) => {
+                    Ok((declared, doubt)) => {
+                        doubts.extend(doubt.map(|reason| format!("{:?} ({reason})", info.name)));
                         self.taken.push(declared.tool.name.clone());
                         self.tools.push(declared);
                     }
@@ -268,6 +268,7 @@ impl Served {
                 }
             }
         }
+        told.extend(unchecked(&doubts));
         let is_about = |name: &str| offers_all(server, config) && by_name(name, config) == Some(server);
         for (name, settings) in tools {
             let is_there = self.tools.iter().any(|declared| declared.tool.name == *name);
@@ -314,13 +315,13 @@ fn is_anothers(name: &str, server: &str, tool: &str, config: &Resolved) -> Optio
     Some(format!("{reason}; an entry with a name of yours and source = \"mcp.{server}.{tool}\" offers it"))
 }
 
-/// Puts a tool together; the inner error says why it can't be offered.
+/// Builds a tool, with the reason if jp can't check all of its arguments; the inner error says why jp can't offer it.
 fn tool(
     server: &str,
     name: &str,
     info: &ToolInfo,
     config: &Resolved,
-) -> Result<Result<Declared, String>, Failure> {
+) -> Result<Result<(Declared, Option<String>), String>, Failure> {
     let settings = Settings::of(name, config);
     if let Some(own) = settings.own {
         check(settings, own)?;
@@ -328,7 +329,7 @@ fn tool(
     if info.name.is_empty() {
         return Ok(Err("it has no name".to_owned()));
     }
-    let parameters = match parameters(info) {
+    let Parameters { offered, checked, doubt } = match Parameters::read(info) {
         Ok(parameters) => parameters,
         Err(reason) => return Ok(Err(reason)),
     };
@@ -336,16 +337,17 @@ fn tool(
         server: server.to_owned(),
         tool: info.name.clone(),
         annotations: info.annotations.clone().unwrap_or_default(),
+        checked,
         output: info.output_schema.clone(),
         timeout: settings.first(|settings| settings.timeout_secs).map(Duration::from_secs),
     });
-    let mut tool = Tool::new(name, parameters, source);
+    let mut tool = Tool::new(name, offered, source);
     limit(&mut tool, settings)?;
     tool.description = description(info, settings.own);
     if let Some(own) = settings.own {
         tool.questions = answerers(&own.questions);
     }
-    Ok(Ok(Declared { tool, is_on: settings.enable().unwrap_or(true) }))
+    Ok(Ok((Declared { tool, is_on: settings.enable().unwrap_or(true) }, doubt)))
 }
 
 /// Checks that nothing is said of the tool that only a program of the person's has.
@@ -357,21 +359,14 @@ fn check(settings: Settings<'_>, own: &ToolSettings) -> Result<(), Failure> {
     }
 }
 
-/// Returns the schema of the arguments, as providers and jp can read it.
-fn parameters(info: &ToolInfo) -> Result<Map<String, Value>, String> {
-    let mut parameters = info.input_schema.clone();
-    parameters.entry("type").or_insert_with(|| "object".into());
-    if parameters["type"] != "object" {
-        return Err("its arguments are no object".to_owned());
-    }
-    let bytes = Value::Object(parameters.clone()).to_string().len();
-    if bytes > MAX_SCHEMA {
-        return Err(format!("the schema of its arguments has {bytes} bytes, and {MAX_SCHEMA} are the most"));
-    }
-    match Schema::compile(&parameters) {
-        Ok(_) => Ok(parameters),
-        Err(error) => Err(format!("the schema of its arguments is none: {error}")),
-    }
+/// Names the tools whose arguments jp can't check fully; the first ones with the reason.
+fn unchecked(doubts: &[String]) -> Option<String> {
+    const NAMED: usize = 3;
+    let more = doubts.len().saturating_sub(NAMED);
+    let more = (more > 0).then(|| format!("{more} more"));
+    let named = doubts.iter().take(NAMED).cloned().chain(more).collect::<Vec<_>>().join(", ");
+    (!doubts.is_empty())
+        .then(|| format!("jp can't use all of these tools' argument schemas, so it checks less: {named}"))
 }
 
 fn description(info: &ToolInfo, own: Option<&ToolSettings>) -> String {
