@@ -8,7 +8,7 @@ use std::{
 };
 
 use self::input::Input;
-pub(crate) use self::quote::{Extent, quote, shortened};
+pub(crate) use self::quote::{Extent, quote, quote_for_user, shortened};
 use crate::{
     error::Failure,
     interrupt::Interrupt,

@@ -263,3 +263,86 @@ fn default_of_what_is_required_is_filled_in() {
     assert_eq!(results[0], "found");
     assert!(results[1].contains("missing properties 'name', 'where'"), "{results:?}");
 }
+
+// -- whom content is for -------------------------------------------------------------------------------------------
+
+/// Someone whose model has called a tool that returned these blocks.
+fn returned(blocks: &Value) -> (Server, Sandbox, Run) {
+    let script = json!({
+        "server/discover": discovered(&json!({"tools": {}})), "tools/list": tools(&["find"]),
+        "tools/call": {"find": {"resultType": "complete", "content": blocks, "elapsed": 3}},
+    });
+    asked(&[("peer", script)], &[("peer_find", json!({}))])
+}
+
+#[test]
+fn content_for_the_user_alone_is_shown_despite_quiet() {
+    let text = (0..250).map(|n| format!("row {n}\n")).collect::<String>();
+    let block = json!({"type": "text", "text": text, "annotations": {"audience": ["user"]}});
+    let script = json!({
+        "server/discover": discovered(&json!({"tools": {}})), "tools/list": tools(&["find"]),
+        "tools/call": {"find": {"resultType": "complete", "content": [block]}},
+    });
+    let server = playing(vec![calling(&[("peer_find", json!({}))]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    configure(&sandbox, &[("peer", script)]);
+    let run = sandbox.jp(&["q", "--yes", "--quiet", "--new", "x"]).succeeded();
+    assert!(run.stderr.contains("row 199\n"), "{}", run.stderr);
+    assert!(run.stderr.contains("… and 50 more lines; `jp conversation print` shows all"), "{}", run.stderr);
+    assert!(sandbox.jp(&["conversation", "print"]).succeeded().stdout.contains("row 249"));
+}
+
+#[test]
+fn content_for_the_user_alone_is_shown_and_kept_and_not_sent() {
+    let for_user = json!({"audience": ["user"]});
+    let blocks = json!([
+        {"type": "text", "text": "secret line\nsecond \u{1b}[2J", "annotations": for_user},
+        {"type": "text", "text": "for both", "annotations": {"audience": ["user", "assistant"]}},
+        {"type": "resource", "annotations": for_user, "resource": {"uri": "note:1", "text": "secret note"}},
+    ]);
+    let (server, sandbox, run) = returned(&blocks);
+    let shown = "The tool `peer_find` shows this only to you:\n  │ secret line\n  │ second \\u{1b}[2J\n  │ ```(note:1)\n  │ secret note\n";
+    assert!(run.stderr.contains(shown), "{}", run.stderr);
+    assert_eq!(results(&server), ["for both"]);
+    let kept = serde_json::to_string(&sandbox.events()).unwrap();
+    assert!(kept.contains("secret line") && kept.contains(r#""uri":"note:1""#), "{kept}");
+    assert!(kept.contains(r#""computer.jp/unknown":{"elapsed":3}"#), "{kept}");
+    let as_sent = sandbox.jp(&["conversation", "print", "--as-sent"]).succeeded().stdout;
+    assert!(as_sent.contains("for both") && !as_sent.contains("secret"), "{as_sent}");
+    let explained = sandbox.jp(&["q", "--explain", "--format", "json", "y"]).succeeded().stdout;
+    assert!(!explained.contains("note:1"), "{explained}");
+    sandbox.jp(&["q", "y"]).succeeded();
+    let request = last_request(&server).to_string();
+    assert!(!request.contains("secret"), "{request}");
+}
+
+#[test]
+fn model_is_told_of_a_result_that_is_for_the_user_alone() {
+    let blocks = json!([{"type": "text", "text": "secret", "annotations": {"audience": ["user"]}}]);
+    let (server, ..) = returned(&blocks);
+    let note = "[jp showed this tool output to the user. It is only for the user, so you don't receive it.]";
+    assert_eq!(results(&server), [note]);
+}
+
+#[test]
+fn name_of_a_link_reaches_the_model_and_all_of_it_is_kept() {
+    let link = |uri: &str| json!({"type": "resource_link", "uri": uri, "name": "report", "icons": [{"src": "i"}], "_meta": {"k": 1}});
+    let contents = json!([{"uri": "note:1", "text": "One."}]);
+    let script = json!({
+        "server/discover": discovered(&json!({"tools": {}, "resources": {}})), "tools/list": tools(&["find"]),
+        "tools/call": {"find": {"resultType": "complete", "content": [link("note:1"), link("note:gone")]}},
+        "resources/read": {"note:1": {
+            "resultType": "complete", "ttlMs": 0, "cacheScope": "private", "contents": contents,
+        }},
+    });
+    let (server, sandbox, _) = asked(&[("peer", script)], &[("peer_find", json!({}))]);
+    let result = results(&server).remove(0);
+    assert!(result.starts_with("```(report, note:1)\nOne.\n```\n"), "{result}");
+    assert!(result.contains("A link to the resource report: note:gone."), "{result}");
+    let events = sandbox.events();
+    let response = events.iter().find(|event| event["type"] == "tool_call_response").unwrap();
+    for (index, uri) in ["note:1", "note:gone"].into_iter().enumerate() {
+        let kept = json!({"uri": uri, "name": "report", "icons": [{"src": "i"}]});
+        assert_eq!(response["content"][index]["_meta"], json!({"k": 1, "computer.jp/link": kept}));
+    }
+}

@@ -225,15 +225,15 @@ fn every_kind_of_block_is_kept_and_shown_once() {
     let unknown = "content block 7 was passed over: unknown block type `hologram`";
     assert!(run.stderr.contains(&format!("`peer_many_blocks` of the MCP server `peer`: {unknown}")));
 
+    // Two of the blocks are for the user alone.
+    for shown in ["│ ```(note:inside)\n", "│ (note:outside: application/octet-stream, 6 B)\n"] {
+        assert!(run.stderr.contains(shown), "{}", run.stderr);
+    }
     let results = results(&server);
     insta::assert_snapshot!(results[0], @r#"
     A text.
     [a result of `peer_many_blocks` is in the next message: image/png; 70 bytes]
     [a result of `peer_many_blocks` is not shown: this model does not take audio/wav; 44 bytes]
-    ```(note:inside)
-    Annotated inside.
-    ```
-    [note:outside is not shown: this model does not take application/octet-stream; 6 bytes]
     ```(note:one)
     The first note.
     ```

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jp_resource::{Annotations, Resource, ResourceContent, mime};
+use jp_resource::{Annotations, Resource, ResourceContent, mime, uri};
 use jp_tool::{ContentBlock, ToolResponse};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -12,6 +12,18 @@ use crate::{Fault, Limits, raw::quoted};
 /// The prefix of what jp notes in `_meta`, which no server does.
 const OWN: &str = "computer.jp/";
 const ERROR: &str = "computer.jp/error";
+/// Key for the fields of the link that led to a block's content, apart from its URI.
+const LINK: &str = "computer.jp/link";
+/// Key for fields from a server that this version of jp doesn't know.
+const UNKNOWN: &str = "computer.jp/unknown";
+/// Fields that jp reads of a result; the others belong to the protocol (MCP 2026-07-28, "Results").
+const RESULT_KEYS: [&str; 7] =
+    ["content", "structuredContent", "isError", "_meta", "resultType", "ttlMs", "cacheScope"];
+/// Fields that jp reads of a block.
+const BLOCK_KEYS: [&str; 7] = ["type", "text", "data", "mimeType", "resource", "annotations", "_meta"];
+/// Fields that jp reads of a resource's contents.
+const CONTENTS_KEYS: [&str; 8] =
+    ["uri", "name", "title", "description", "mimeType", "text", "blob", "annotations"];
 
 /// What a tool returned.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -38,6 +50,9 @@ pub(crate) struct ResourceLink {
     pub(crate) annotations: Option<Annotations>,
     #[serde(rename = "_meta")]
     pub(crate) meta: Option<Map<String, Value>>,
+    /// The link as it came.
+    #[serde(skip)]
+    whole: Map<String, Value>,
 }
 
 /// What a resource holds.
@@ -68,6 +83,7 @@ pub(crate) fn result(answer: Value, limits: &Limits) -> Result<Returned, Fault> 
     if let Some(Value::Object(meta)) = object.get_mut("_meta") {
         meta.retain(|key, _| !key.starts_with(OWN) || key == ERROR);
     }
+    keep_unknown(&mut object, &RESULT_KEYS);
     let read = ToolResponse::from_json(Value::Object(object));
     let (response, warnings) = read.map_err(|error| Fault::Malformed(error.to_string()))?;
     let mut returned = Returned { response, warnings, ..Returned::default() };
@@ -88,7 +104,7 @@ impl Returned {
     fn take(&mut self, mut block: Value, limits: &Limits) -> Result<(), String> {
         match block.get("type").and_then(Value::as_str) {
             Some("resource_link") => {
-                let link = ResourceLink::deserialize(&block).map_err(|error| error.to_string())?;
+                let link = ResourceLink::read(block)?;
                 if self.links.iter().any(|(_, other)| *other == link) {
                     self.repeated += 1;
                 } else {
@@ -101,6 +117,12 @@ impl Returned {
             _ => {}
         }
         without_formatted(&mut block);
+        if let Value::Object(object) = &mut block {
+            keep_unknown(object, &BLOCK_KEYS);
+        }
+        if let Some(Value::Object(contents)) = block.get_mut("resource") {
+            keep_unknown(contents, &[&CONTENTS_KEYS[..], &["_meta"]].concat());
+        }
         let mut block = ContentBlock::from_json(block).map_err(|error| error.to_string())?;
         check_length(&block, limits)?;
         if let ContentBlock::Resource { resource, .. } = &mut block {
@@ -138,7 +160,9 @@ fn repeats(content: &[ContentBlock], structured: &Value) -> bool {
         ContentBlock::Text { text, .. } => Some(text.clone()),
         _ => None,
     };
-    let texts: Vec<String> = content.iter().filter_map(text).collect();
+    // What is for the user alone does not say it to the model.
+    let for_model = content.iter().filter(|block| !block.is_for_user());
+    let texts: Vec<String> = for_model.filter_map(text).collect();
     let says = |text: &String, value: &Value| {
         value.as_str() == Some(text) || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value)
     };
@@ -150,6 +174,24 @@ fn repeats(content: &[ContentBlock], structured: &Value) -> bool {
     };
     texts.iter().any(|text| says(text, structured) || inner.is_some_and(|inner| says(text, inner)))
         || inner.and_then(Value::as_array).is_some_and(each)
+}
+
+/// Moves what jp does not know into `_meta`, where the event keeps it.
+fn keep_unknown(object: &mut Map<String, Value>, known: &[&str]) {
+    let is_known = |key: &String| known.contains(&key.as_str());
+    if object.keys().all(is_known) {
+        return;
+    }
+    let unknown: Map<_, _> = object.clone().into_iter().filter(|(key, _)| !is_known(key)).collect();
+    object.retain(|key, _| is_known(key));
+    let meta = object.entry("_meta").or_insert(Value::Null);
+    if meta.is_null() {
+        *meta = json!({});
+    }
+    // Where it is no object, the whole is refused for that.
+    if let Value::Object(meta) = meta {
+        meta.insert(UNKNOWN.to_owned(), Value::Object(unknown));
+    }
 }
 
 /// Removes what only jp's own tools say of a resource.
@@ -207,6 +249,9 @@ pub(crate) fn contents(answer: &Value, limits: &Limits) -> Result<Read, Fault> {
     for contents in all {
         let mut block = json!({"resource": contents});
         without_formatted(&mut block);
+        if let Some(Value::Object(contents)) = block.get_mut("resource") {
+            keep_unknown(contents, &[&CONTENTS_KEYS[..], &["_meta"]].concat());
+        }
         match Resource::deserialize(&block["resource"]) {
             Ok(mut resource) => {
                 check_resource(&resource, limits)?;
@@ -231,10 +276,35 @@ fn ttl(answer: &Value) -> Option<Duration> {
 }
 
 impl ResourceLink {
-    /// Describes what was not read, for a model.
-    pub(crate) fn describe(&self, reason: &str) -> String {
-        let name = self.title.as_ref().or(self.name.as_ref()).filter(|name| **name != self.uri);
-        let name = name.map(|name| format!("{name}: ")).unwrap_or_default();
+    fn read(block: Value) -> Result<Self, String> {
+        let mut link = Self::deserialize(&block).map_err(|error| error.to_string())?;
+        if let Value::Object(whole) = block {
+            link.whole = whole.into_iter().filter(|(key, _)| !matches!(&**key, "type" | "_meta")).collect();
+        }
+        Ok(link)
+    }
+
+    /// Returns the `_meta` of the block that replaces the link: the link's own `_meta` and its other fields.
+    fn block_meta(&self) -> Map<String, Value> {
+        let mut meta = self.meta.clone().unwrap_or_default();
+        meta.insert(LINK.to_owned(), Value::Object(self.whole.clone()));
+        meta
+    }
+
+    /// Makes a block that describes an unread link to a model.
+    pub(crate) fn description_block(&self, reason: &str) -> ContentBlock {
+        let (text, annotations) = (self.describe(reason), self.annotations.clone());
+        ContentBlock::Text { text, annotations, meta: Some(self.block_meta()) }
+    }
+
+    fn describe(&self, reason: &str) -> String {
+        let names: Vec<_> = [&self.title, &self.name].into_iter().flatten().map(String::as_str).collect();
+        let name = match names[..] {
+            [] => String::new(),
+            [name] if name == self.uri => String::new(),
+            [title, name] if title != name && name != self.uri => format!("{title} ({name}): "),
+            [name, ..] => format!("{name}: "),
+        };
         let facts =
             [self.mime_type.clone(), self.size.map(|size| format!("{size} bytes")), self.description.clone()];
         let facts: Vec<String> = facts.into_iter().flatten().collect();
@@ -242,22 +312,28 @@ impl ResourceLink {
         format!("A link to the resource {name}{}{facts}. {reason}", self.uri)
     }
 
-    /// Makes a block of the content that it led to, with what the content itself does not say. Names stay with attachments.
+    /// Makes a block of the linked content, with the fields of the link that the content lacks.
     pub(crate) fn block(&self, mut resource: Resource) -> ContentBlock {
-        if resource.mime_type.is_none() {
-            resource.mime_type.clone_from(&self.mime_type);
-        }
-        if resource.annotations.is_none() {
-            resource.annotations.clone_from(&self.annotations);
-        }
-        if resource.title.is_none() {
-            resource.title.clone_from(&self.title);
-        }
-        if resource.description.is_none() {
-            resource.description.clone_from(&self.description);
+        let fill = |field: &mut Option<String>, value: &Option<String>| {
+            if field.is_none() {
+                field.clone_from(value);
+            }
+        };
+        fill(&mut resource.mime_type, &self.mime_type);
+        // Models are shown the URI, which references name, so a name that it ends with says nothing more.
+        fill(&mut resource.name, &self.name.clone().filter(|name| !uri::ends_with_name(&resource.uri, name)));
+        fill(&mut resource.title, &self.title);
+        fill(&mut resource.description, &self.description);
+        if let Some(said) = &self.annotations {
+            let annotations = resource.annotations.get_or_insert_default();
+            if annotations.audience.is_none() {
+                annotations.audience.clone_from(&said.audience);
+            }
+            annotations.priority = annotations.priority.or(said.priority);
+            fill(&mut annotations.last_modified, &said.last_modified);
         }
         as_text(&mut resource);
-        ContentBlock::Resource { resource, meta: self.meta.clone() }
+        ContentBlock::Resource { resource, meta: Some(self.block_meta()) }
     }
 }
 
@@ -337,6 +413,52 @@ mod tests {
         let ContentBlock::Resource { resource, .. } = &response.content[0] else { panic!("{response:?}") };
         assert_eq!((resource.formatted.as_ref(), response.meta.len()), (None, 1));
         assert!(response.error.unwrap().transient);
+    }
+
+    #[test]
+    fn what_is_unknown_is_kept_beside_what_is_known() {
+        let contents = json!({"uri": "a:b", "text": "x", "icons": [1], "_meta": {"k": 1}});
+        let answer = json!({
+            "content": [{"type": "text", "text": "t", "tone": "low"}, {"type": "resource", "resource": contents}],
+            "resultType": "complete", "elapsed": 3,
+        });
+        let Returned { response, warnings, .. } = read(answer);
+        assert_eq!(response.meta[UNKNOWN], json!({"elapsed": 3}));
+        let blocks = serde_json::to_value(&response.content).unwrap();
+        assert_eq!(blocks[0]["_meta"], json!({"computer.jp/unknown": {"tone": "low"}}));
+        let kept = json!({"k": 1, "computer.jp/unknown": {"icons": [1]}});
+        assert_eq!(blocks[1]["resource"]["_meta"], kept);
+        assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn nothing_that_a_link_says_is_lost() {
+        let link = json!({
+            "type": "resource_link", "uri": "note:1", "name": "report", "title": "The report", "icons": [{"src": "a"}],
+            "annotations": {"audience": ["user"], "priority": 0.5}, "_meta": {"k": 1},
+        });
+        let whole = json!({
+            "uri": "note:1", "name": "report", "title": "The report", "icons": [{"src": "a"}],
+            "annotations": {"audience": ["user"], "priority": 0.5},
+        });
+        let link = ResourceLink::read(link).unwrap();
+        let meta = json!({"k": 1, "computer.jp/link": whole});
+        let described = serde_json::to_value(link.description_block("It is gone.")).unwrap();
+        assert_eq!(described["text"], "A link to the resource The report (report): note:1. It is gone.");
+        assert_eq!((&described["_meta"], &described["annotations"]["audience"]), (&meta, &json!(["user"])));
+        let mut resource = Resource::new("note:1", ResourceContent::Text("x".to_owned()));
+        resource.annotations = Some(Annotations { priority: Some(0.1), ..Annotations::default() });
+        let ContentBlock::Resource { resource, meta: kept } = link.block(resource) else { unreachable!() };
+        assert_eq!((resource.name.as_deref(), kept.map(Value::Object)), (Some("report"), Some(meta)));
+        let annotations = resource.annotations.unwrap();
+        assert_eq!((annotations.priority, annotations.is_for_user()), (Some(0.1), true));
+    }
+
+    #[test]
+    fn structured_content_that_only_the_user_is_shown_as_text_is_told_the_model() {
+        let text = json!({"type": "text", "text": "{\"n\": 1}", "annotations": {"audience": ["user"]}});
+        let returned = read(json!({"structuredContent": {"n": 1}, "content": [text]}));
+        assert_eq!(returned.response.content[1], ContentBlock::text("{\"n\":1}"));
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Connection {
         warnings: &mut Vec<String>,
         caller: &dyn Caller,
     ) -> Vec<ContentBlock> {
-        let told = |reason: &str| vec![ContentBlock::text(link.describe(reason))];
+        let told = |reason: &str| vec![link.description_block(reason)];
         if index >= self.limits.links {
             return told("It was not read, as the result has too many links.");
         }

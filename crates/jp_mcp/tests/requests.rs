@@ -245,14 +245,15 @@ for request in requests():
     let servers = servers(script, Duration::from_secs(10));
     let connection = servers.connect("s", &()).unwrap();
     let failed = connection.call("a:1", &Map::new(), &()).unwrap();
-    assert!(words(&failed.response.content[0]).contains("T: a:1"), "{failed:?}");
+    assert!(words(&failed.response.content[0]).contains("T (n): a:1"), "{failed:?}");
     assert!(failed.warnings[0].contains(r#"not now ({"in":"1 s"})"#), "{failed:?}");
     let read = connection.call("a:1", &Map::new(), &()).unwrap();
     // Bytes that are the text that their type says are text.
+    let link = json!({"uri": "a:1", "name": "n", "title": "T", "description": "D"});
     assert_eq!(
         serde_json::to_value(&read.response.content[0]).unwrap(),
-        json!({"type": "resource", "_meta": {"k": 1}, "resource": {
-            "uri": "a:1", "text": "xä", "mimeType": "text/plain", "title": "T", "description": "D",
+        json!({"type": "resource", "_meta": {"k": 1, "computer.jp/link": link}, "resource": {
+            "uri": "a:1", "text": "xä", "mimeType": "text/plain", "name": "n", "title": "T", "description": "D",
         }})
     );
     let again = connection.call("a:1", &Map::new(), &()).unwrap();

@@ -3,7 +3,7 @@ use serde_json::{Map, Value};
 
 /// Hints a server or handler gives about a resource (MCP 2025-11-25 "Resources", Annotations).
 ///
-/// They are kept and passed on; jp does not act on them. Fields that MCP adds later are kept in
+/// They are kept and passed on; of what tools return, jp acts on the audience alone ([`Self::is_for_user`]). Fields that MCP adds later are kept in
 /// [`other`](Self::other), and `lastModified` stays the text it was, so that nothing is lost.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,6 +33,13 @@ pub enum Role {
 }
 
 impl Annotations {
+    /// Returns whether the content is meant for the user and nobody else.
+    #[must_use]
+    pub fn is_for_user(&self) -> bool {
+        let audience = self.audience.as_deref().unwrap_or_default();
+        !audience.is_empty() && audience.iter().all(|role| *role == Role::User)
+    }
+
     /// Returns whether no hint is given.
     #[must_use]
     pub fn is_empty(&self) -> bool {

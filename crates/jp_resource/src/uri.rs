@@ -26,7 +26,9 @@ mod percent;
 pub use case::true_case;
 pub use external::{external_name, external_uri, is_external};
 pub use file::{canonical_file_uri, file_path, file_uri};
-pub use percent::{encode_argument, encode_path, encode_program, percent_decode, percent_encode_segment};
+pub use percent::{
+    encode_argument, encode_path, encode_program, ends_with_name, percent_decode, percent_encode_segment,
+};
 
 /// Whose rules a path follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -117,6 +117,25 @@ impl ContentBlock {
     }
 }
 
+impl<C, F, T, B, U> ContentBlock<Resource<C, F>, T, B, U> {
+    /// Returns the MCP annotations of the block, if it has any.
+    #[must_use]
+    pub fn annotations(&self) -> Option<&Annotations> {
+        match self {
+            Self::Text { annotations, .. } => annotations.as_ref(),
+            Self::Resource { resource, .. } => resource.annotations.as_ref(),
+            Self::Image(media) | Self::Audio(media) => media.annotations.as_ref(),
+            Self::Question { .. } | Self::Unknown(_) => None,
+        }
+    }
+
+    /// Returns whether the block is meant for the user and not for the model.
+    #[must_use]
+    pub fn is_for_user(&self) -> bool {
+        self.annotations().is_some_and(Annotations::is_for_user)
+    }
+}
+
 impl From<ContentBlock> for StoredBlock {
     fn from(block: ContentBlock) -> Self {
         match block {

@@ -59,6 +59,10 @@ fn attempt(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Result<End
     let Permitted { mut plan, edited, verdict } = permitted?;
     wanted(line)?;
     let mut response = question::answered(call, tool, toolbox, line, &mut plan.act);
+    let for_user: Vec<_> = response.content.iter().filter(|block| block.is_for_user()).cloned().collect();
+    if !for_user.is_empty() {
+        line.show_to_user(&tool.name, for_user);
+    }
     if let Some(arguments) = &edited {
         let arguments = Value::Object(arguments.clone());
         let note = format!("The user changed the arguments; the tool ran with: {arguments}");

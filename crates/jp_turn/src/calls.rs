@@ -39,6 +39,8 @@ pub(crate) enum Wish {
     Ask(Question, oneshot::Sender<Reply>),
     /// That the person sees what the tool returned after its last question.
     Show(String, Vec<ContentBlock>),
+    /// That the person sees what a tool returned for them alone.
+    ShowToUser(String, Vec<ContentBlock>),
     /// The model's answer.
     Infer(Inquiry, oneshot::Sender<Result<Value, String>>),
     /// That the question and its answer are kept.
@@ -146,6 +148,11 @@ impl Line {
     /// Shows the person what a tool returned after its last question.
     pub(crate) fn show(&self, tool: &str, blocks: Vec<ContentBlock>) {
         self.wish(Wish::Show(tool.to_owned(), blocks));
+    }
+
+    /// Shows the user what a tool returned only for them.
+    pub(crate) fn show_to_user(&self, tool: &str, blocks: Vec<ContentBlock>) {
+        self.wish(Wish::ShowToUser(tool.to_owned(), blocks));
     }
 
     /// Asks the model; the error says why there is no answer.
@@ -323,6 +330,9 @@ impl Driver<'_, '_> {
                 self.host.take(TurnEvent::Show { tool: &tool, blocks: &blocks });
             }
             Wish::Permit(..) | Wish::Ask(..) | Wish::Show(..) => {}
+            Wish::ShowToUser(tool, blocks) => {
+                self.host.take(TurnEvent::ShowToUser { tool: &tool, blocks: &blocks });
+            }
             Wish::Infer(inquiry, reply) if !is_cancelled => {
                 let pending = pending_beside(&inquiry.call.id, self.calls, &self.is_done);
                 let answer = tokio::select! {

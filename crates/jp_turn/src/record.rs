@@ -100,7 +100,7 @@ pub(crate) fn limited(mut response: ToolCallResponse, max_bytes: usize) -> ToolC
 }
 
 fn length(block: &StoredBlock) -> usize {
-    inline_text(block).map_or(0, str::len)
+    inline_text(block).filter(|_| !block.is_for_user()).map_or(0, str::len)
 }
 
 /// Marks how much of each text is shown.
@@ -144,6 +144,7 @@ fn cost(block: &StoredBlock) -> usize {
 
 fn names(block: &StoredBlock) -> usize {
     match block {
+        block if block.is_for_user() => 0,
         ContentBlock::Resource { resource, .. } => {
             FRAME + resource.uri.len() + resource.name.as_ref().map_or(0, String::len)
         }

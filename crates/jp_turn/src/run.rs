@@ -58,6 +58,13 @@ pub enum TurnEvent<'a> {
         /// What it returned.
         blocks: &'a [ContentBlock],
     },
+    /// What a tool returned only for the user. Models don't receive it.
+    ShowToUser {
+        /// The tool.
+        tool: &'a str,
+        /// What it returned.
+        blocks: &'a [ContentBlock],
+    },
     /// A call has its result, which is recorded next.
     Called {
         /// The call, as the model made it.

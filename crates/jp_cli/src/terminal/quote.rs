@@ -2,7 +2,7 @@
 
 use super::Terminal;
 use crate::{
-    output::{Tone, visible},
+    output::{Output, Tone, visible},
     size,
 };
 
@@ -10,6 +10,9 @@ use crate::{
 const SHOWN_LINES: usize = 200;
 /// How much of one line is shown: of its beginning, and of its end, so that nothing hides there.
 const SHOWN_CHARACTERS: [usize; 2] = [1500, 500];
+
+/// Prefix of each line.
+const MARGIN: &str = "  │ ";
 
 /// How much of a text is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,7 +32,6 @@ pub(crate) fn quote(
     extent: Extent,
     tone: impl Fn(&str) -> Tone,
 ) -> bool {
-    const MARGIN: &str = "  │ ";
     let (lines, cut): (usize, fn(&str) -> String) = match extent {
         Extent::Part => (SHOWN_LINES, shortened),
         Extent::Whole => (usize::MAX, str::to_owned),
@@ -48,6 +50,17 @@ pub(crate) fn quote(
         terminal.tell(Tone::Faint, &format!("  … and {}", size::count(more, "more line")));
     }
     is_whole && more == 0
+}
+
+/// Shows the beginning of a text of the conversation that the user alone gets, where there may be no terminal.
+pub(crate) fn quote_for_user(output: &Output, text: &str) {
+    let lines = text.lines().take(SHOWN_LINES);
+    lines.for_each(|line| output.tell(Tone::Plain, &format!("{MARGIN}{}", visible(&shortened(line)))));
+    let more = text.lines().skip(SHOWN_LINES).count();
+    if more > 0 {
+        let more = size::count(more, "more line");
+        output.tell(Tone::Plain, &format!("  … and {more}; `jp conversation print` shows all"));
+    }
 }
 
 /// Breaks a line into rows that surely fit: what is not ASCII may take two columns.

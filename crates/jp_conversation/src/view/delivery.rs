@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt};
 
-use jp_resource::{Checksum, Payload, Snapshot};
+use jp_resource::{Annotations, Checksum, Payload, Snapshot};
 use jp_tool::{ContentBlock, StoredBlock};
 use serde_json::Value;
 
@@ -203,7 +203,10 @@ pub(super) fn candidate<'m>(
     servers: &HashMap<usize, String>,
     policy: &Policy,
 ) -> Option<Candidate<'m>> {
-    let snapshot = messages[message].resource(block)?;
+    let is_for_user =
+        |snapshot: &&Snapshot| snapshot.annotations.as_ref().is_some_and(Annotations::is_for_user);
+    // A model is not sent it, so nothing refers to it.
+    let snapshot = messages[message].resource(block).filter(|snapshot| !is_for_user(snapshot))?;
     let place = Place::of(messages, message, block)?;
     Some(match &messages[message] {
         Message::Tool { call, response: Some(response), .. } => Candidate {

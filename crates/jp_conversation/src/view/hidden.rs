@@ -1,6 +1,8 @@
-//! Which blocks of a result a model is not shown, where there are more than fit.
+//! Which blocks of a result a model is not shown: those for the user alone, those that don't fit, and binaries that are
+//! too large.
 //!
-//! As with text that is cut, the event holds the whole and a mark says what is shown.
+//! As with text that is cut, the event holds the whole. A mark says which blocks are too many; which are for the user,
+//! their annotations say.
 
 use std::{borrow::Cow, ops::Range};
 
@@ -36,16 +38,31 @@ impl Hidden {
     }
 }
 
-/// Returns a response with one line in the place of the blocks that are hidden.
+/// Note that replaces a result that is only for the user.
+const SHOWN_TO_USER: &str =
+    "[jp showed this tool output to the user. It is only for the user, so you don't receive it.]";
+
+/// Returns a response without the blocks for the user alone, with one line instead of the hidden blocks, and with a note
+/// instead of each binary that is left out.
 pub(super) fn shown_response(response: &ToolCallResponse) -> Cow<'_, ToolCallResponse> {
     let blocks = &response.content;
     let range = Hidden::of(response).map(|Hidden(range)| range);
-    let Some(range) = range.filter(|range| range.start < range.end && range.end <= blocks.len()) else {
+    let range = range.filter(|range| range.start < range.end && range.end <= blocks.len());
+    let is_changed = |block: &StoredBlock| block.is_for_user();
+    if range.is_none() && !blocks.iter().any(is_changed) {
         return Cow::Borrowed(response);
+    }
+    let range = range.unwrap_or(blocks.len()..blocks.len());
+    let shown = |blocks: &[StoredBlock]| -> Vec<StoredBlock> {
+        let blocks = blocks.iter().filter(|block| !block.is_for_user());
+        blocks.cloned().collect()
     };
-    let mut content = blocks[..range.start].to_vec();
-    content.push(line(range.len()));
-    content.extend_from_slice(&blocks[range.end..]);
+    let mut content = shown(&blocks[..range.start]);
+    content.extend((!range.is_empty()).then(|| line(range.len())));
+    content.extend(shown(&blocks[range.end..]));
+    if content.is_empty() {
+        content.push(ContentBlock::text(SHOWN_TO_USER).into());
+    }
     Cow::Owned(ToolCallResponse {
         id: response.id.clone(),
         content,
@@ -110,6 +127,26 @@ mod tests {
             panic!("{stream:?}")
         };
         assert_eq!(kept.content.len(), 4);
+    }
+
+    fn for_user(text: &str) -> StoredBlock {
+        let annotations = serde_json::from_value(json!({"audience": ["user"]})).unwrap();
+        ContentBlock::Text { text: text.to_owned(), annotations: Some(annotations), meta: None }.into()
+    }
+
+    #[test]
+    fn blocks_for_the_user_alone_are_not_shown_to_a_model() {
+        let shown = |content: Vec<StoredBlock>, hidden| {
+            let response = ToolCallResponse { content, ..result(&[], hidden) };
+            let shown = shown_response(&response);
+            shown.content.iter().filter_map(inline_text).collect::<Vec<_>>().join("|")
+        };
+        let text = |text: &str| StoredBlock::from(ContentBlock::text(text));
+        assert_eq!(shown(vec![text("a"), for_user("b"), text("c")], None), "a|c");
+        assert_eq!(shown(vec![for_user("b")], None), SHOWN_TO_USER);
+        assert_eq!(shown(vec![], None), "");
+        let many = shown(vec![for_user("a"), text("b"), for_user("c"), text("d")], Some(1..3));
+        assert_eq!(many, format!("{}|d", inline_text(&line(2)).unwrap()));
     }
 
     #[test]

@@ -70,12 +70,24 @@ pub fn text_of_missing_answer() -> &'static str {
 
 fn label<C, T>(resource: &Resource<C, T>) -> String {
     let (place, fragment) = uri::split_fragment(&resource.uri);
-    match (&resource.name, fragment.and_then(line_range)) {
+    let is_named_by_uri = |name: &String| says(place, name);
+    let name = resource.name.as_ref();
+    match (name, fragment.and_then(line_range)) {
+        // References name the URI, so a name alone must be one that tells it.
+        (Some(name), Some(lines)) if !is_named_by_uri(name) => format!("{name}, {place}, {lines}"),
+        (Some(name), None) if !is_named_by_uri(name) => format!("{name}, {}", resource.uri),
         (Some(name), Some(lines)) => format!("{name}, {lines}"),
         (Some(name), None) => name.clone(),
         (None, Some(lines)) => format!("{place}, {lines}"),
         (None, None) => resource.uri.clone(),
     }
+}
+
+/// Returns whether a URI ends with a name, or is of a scheme of jp's own, where the name is made of the URI.
+fn says(uri: &str, name: &str) -> bool {
+    const OWN: [&str; 6] = ["cmd", "stdin", "clip", "data", "bear", "external"];
+    let is_own = uri.split_once(':').is_some_and(|(scheme, _)| OWN.contains(&scheme));
+    is_own || uri::ends_with_name(uri, name)
 }
 
 /// Reads `L10-200` as "lines 10-200", `L7` as "line 7".
@@ -132,6 +144,22 @@ mod tests {
         lines.meta = Some([(END_MARK.to_owned(), true.into())].into_iter().collect());
         assert_eq!(resource_block(&lines, "x"), "```rs (a.rs, lines 2-3, no newline at the end)\nx\n```\n");
         assert_eq!(resource_block(&lines, "x\n"), "```rs (a.rs, lines 2-3)\nx\n```\n");
+    }
+
+    #[test]
+    fn name_that_the_uri_does_not_tell_stands_before_it() {
+        let block = |uri: &str, name: &str| {
+            resource_block(&Resource::<(), String>::new(uri, ()).with_name(name), "")
+                .lines()
+                .next()
+                .unwrap()
+                .to_owned()
+        };
+        assert_eq!(block("note:1", "Report"), "```(Report, note:1)");
+        assert_eq!(block("note:1#L2-3", "Report"), "```(Report, note:1, lines 2-3)");
+        assert_eq!(block("note:report", "report"), "```(report)");
+        assert_eq!(block("file:///a/b%20c.txt", "a/b c.txt"), "```(a/b c.txt)");
+        assert_eq!(block("cmd://git?arg=diff", "git diff"), "```(git diff)");
     }
 
     #[test]

@@ -37,6 +37,12 @@ pub fn percent_decode(text: &str) -> Result<String, UriError> {
     String::from_utf8(decode(text).collect()).map_err(|_| UriError::NotUtf8(text.to_owned()))
 }
 
+/// Returns whether a URI ends with a name, encoded or not.
+#[must_use]
+pub fn ends_with_name(uri: &str, name: &str) -> bool {
+    uri.ends_with(name) || percent_decode(uri).is_ok_and(|uri| uri.ends_with(name))
+}
+
 /// Rewrites an encoded segment the way [`percent_encode_segment`] writes it (RFC 3986 §6.2.2).
 pub(super) fn canonical_segment(segment: &str) -> String {
     encode(decode(segment), is_pchar)

@@ -127,7 +127,11 @@ pub(crate) fn refreshed_server(arguments: &Map<String, Value>, toolbox: &Toolbox
 }
 
 /// Makes the block, which says of a file of the workspace that all of it was seen.
-fn block(resource: Resource, files: &Files) -> ContentBlock {
+fn block(mut resource: Resource, files: &Files) -> ContentBlock {
+    // The user attached it for the model, whomever its server means it for.
+    if let Some(annotations) = resource.annotations.as_mut().filter(|annotations| annotations.is_for_user()) {
+        annotations.audience = None;
+    }
     let checksum = resource.checksum();
     let meta = files.path_of(&resource.uri).map(|path| {
         let meta = mark(&path, checksum);

@@ -117,6 +117,7 @@ fn line(event: &TurnEvent<'_>) -> String {
         TurnEvent::Permit(request, _) => format!("Permit({})", request.preview.title),
         TurnEvent::Ask(question, _) => format!("Ask({})", question.input.text),
         TurnEvent::Show { tool, .. } => format!("Show({tool})"),
+        TurnEvent::ShowToUser { tool, .. } => format!("ShowToUser({tool})"),
         TurnEvent::Called { call, .. } => format!("Called({})", call.id),
         TurnEvent::Record(kinds) => {
             let json = |kind: &EventKind| {

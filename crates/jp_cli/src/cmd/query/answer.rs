@@ -284,6 +284,9 @@ impl Host for Keeper<'_> {
             TurnEvent::Show { tool, blocks } => {
                 self.make_room().map(|()| prompt::show_blocks(tool, blocks, self.asked.context))
             }
+            TurnEvent::ShowToUser { tool, blocks } => {
+                self.make_room().map(|()| prompt::show_to_user(tool, blocks, self.asked.context.output))
+            }
             TurnEvent::Called { call, response, verdict, edited } => {
                 self.ended.push(tools::EndedCall::new(call, verdict, edited, &self.asked));
                 self.called(&tools::line(call, edited, response))

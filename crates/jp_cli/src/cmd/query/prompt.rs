@@ -9,6 +9,6 @@ mod question;
 
 pub(super) use self::{
     permission::{Leave, permit},
-    question::{answer, show_blocks},
+    question::{answer, show_blocks, show_to_user},
 };
-use crate::terminal::{Extent, quote, shortened};
+use crate::terminal::{Extent, quote, quote_for_user, shortened};

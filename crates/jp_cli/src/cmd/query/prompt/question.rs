@@ -6,10 +6,10 @@ use jp_tool::{AnswerType, ContentBlock, Media};
 use jp_turn::{Question, Reply, Schema};
 use serde_json::{Map, Value, json};
 
-use super::{Extent, editor, quote, shortened};
+use super::{Extent, editor, quote, quote_for_user, shortened};
 use crate::{
     environment::Environment,
-    output::Tone,
+    output::{Output, Tone, visible},
     size,
     terminal::{Terminal, Typed},
     workspace::Context,
@@ -42,6 +42,12 @@ pub(in super::super) fn show_blocks(tool: &str, blocks: &[ContentBlock], context
     for block in blocks {
         quote(&terminal, &shown(block), Extent::Part, |_| Tone::Plain);
     }
+}
+
+/// Shows what a tool returned only for the user, with or without a terminal.
+pub(in super::super) fn show_to_user(tool: &str, blocks: &[ContentBlock], output: &Output) {
+    output.tell(Tone::Plain, &format!("The tool `{}` shows this only to you:", visible(tool)));
+    blocks.iter().for_each(|block| quote_for_user(output, &shown(block)));
 }
 
 /// How a question is asked.
