@@ -7,12 +7,52 @@ mod support;
 
 use jp_llm::testing::Server;
 use serde_json::{Value, json};
-use support::{Sandbox, answer, last_message, playing};
+use support::{Sandbox, answer, calling, last_message, last_request, playing, results};
 
 /// Returns about so many bytes of lines that are all different.
 fn text(word: &str, bytes: usize) -> String {
     let line = |number| format!("{word} {number:05} of a file that is longer than a reference\n");
     (0..).map(line).take(bytes / line(0).len()).collect()
+}
+
+/// A model that calls a tool once in each of so many turns, after a first answer.
+fn calling_in_turns(tool: &str, arguments: &Value, turns: usize) -> Server {
+    let turn = || [calling(&[(tool, arguments.clone())]), answer("Done.")];
+    playing([answer("Seen.")].into_iter().chain((0..turns).flat_map(|_| turn())).collect())
+}
+
+#[test]
+fn repeated_refresh_of_an_unchanged_file_is_answered_with_its_content_once() {
+    let server = calling_in_turns("refresh_resource", &json!({"uri": "a.txt"}), 5);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", text("line", 62_000));
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "one"]).succeeded();
+    let mut sent: Vec<Vec<Value>> = Vec::new();
+    for _ in 0..5 {
+        sandbox.jp(&["q", "again"]).succeeded();
+        sent.push(last_request(&server)["messages"].as_array().unwrap().clone());
+    }
+    let sizes: Vec<_> = results(&server).iter().map(String::len).collect();
+    let is_whole: Vec<_> = sizes.iter().map(|size| *size > 60_000).collect();
+    assert_eq!(is_whole, [false, true, false, false, false], "{sizes:?}");
+    // Each request begins with the one before.
+    assert!(sent.windows(2).all(|pair| pair[1].starts_with(&pair[0])));
+}
+
+#[test]
+fn file_that_a_tool_returned_is_a_reference_where_it_is_attached_later() {
+    let reading = || calling(&[("read_file", json!({"path": "a.txt"}))]);
+    let server = playing(vec![reading(), reading(), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", text("line", 5_000));
+    sandbox.jp(&["q", "--new", "one"]).succeeded();
+    for _ in 2..9 {
+        sandbox.jp(&["q", "and?"]).succeeded();
+    }
+    sandbox.jp(&["q", "-a", "a.txt", "nine"]).succeeded();
+    let message = last_message(&server);
+    assert!(message.contains("has not changed. Its content"), "{message}");
+    assert!(message.contains("stands in the result of call 1 of turn 1"), "{message}");
 }
 
 /// A file that is attached by itself and with its directory.

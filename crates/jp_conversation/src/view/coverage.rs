@@ -24,6 +24,8 @@ const MOST_PIECES: usize = 16;
 const LEAST_KNOWN: usize = 200;
 /// A diff, or the lines that are not known, are sent where they are less than this part of the whole.
 const WORTHWHILE: f64 = 0.6;
+/// A model that repeats a call within this many turns didn't find the content that the reference names.
+const REPEATED_WITHIN: usize = 2;
 
 /// A resource on its way into the request.
 pub(super) struct Candidate<'m> {
@@ -74,8 +76,22 @@ struct Piece {
 struct Version {
     /// Where its content stands.
     seen: Option<Seen>,
-    /// In which round it was answered with a reference.
-    answered: Option<usize>,
+    /// The calls whose result was a reference to it.
+    referred: Vec<ReferredCall>,
+}
+
+/// A call that was answered with a reference, together with its repetitions since.
+///
+/// The repetitions count as one row while no more than [`REPEATED_WITHIN`] turns are between two of them. A row is sent
+/// the content once: a model that goes on asking waits for a change, and "has not changed" is its answer.
+struct ReferredCall {
+    /// The message of the last repetition.
+    message: usize,
+    turn: usize,
+    /// In which round the reference was given.
+    round: usize,
+    /// Whether the content was sent because the call was repeated.
+    is_sent: bool,
 }
 
 struct Seen {
@@ -153,7 +169,7 @@ impl Coverage {
         if size < policy.min_bytes {
             return Err(WhyFull::Small);
         }
-        let shorter = match self.reference(candidate, policy)? {
+        let shorter = match self.reference(candidate, policy, visible.messages)? {
             Some(reference) => reference,
             None => self.compared(candidate, policy, visible)?,
         };
@@ -165,10 +181,16 @@ impl Coverage {
     }
 
     /// Refers to the same content; `None` where none is visible.
-    fn reference(&self, candidate: &Candidate<'_>, policy: &Policy) -> Result<Option<Shorter>, WhyFull> {
+    fn reference(
+        &self,
+        candidate: &Candidate<'_>,
+        policy: &Policy,
+        messages: &[Message<'_>],
+    ) -> Result<Option<Shorter>, WhyFull> {
         let Some(uri) = self.uris.get(&candidate.snapshot.uri) else { return Ok(None) };
         let Some(version) = self.versions.get(&(*uri, candidate.place.checksum)) else { return Ok(None) };
-        if version.answered.is_some_and(|round| round < self.round) {
+        let repeated = version.referred.iter().find(|call| call.is_repeated_by(candidate, messages));
+        if repeated.is_some_and(|call| call.round < self.round && !call.is_sent) {
             return Err(WhyFull::AskedAgain);
         }
         let shows_as_much = |seen: &&Seen| seen.shown.is_none() || seen.shown == candidate.shown;
@@ -339,9 +361,12 @@ impl Coverage {
                 let place = candidate.place.clone();
                 let oldest = delivery.places().map(|place| place.turn).min().unwrap_or(place.turn);
                 let seen = Seen { place, oldest, shown: candidate.shown, stands };
-                *version = Version { seen: Some(seen), answered: None };
+                *version = Version { seen: Some(seen), referred: Vec::new() };
+                if *delivery == Delivery::Full(WhyFull::AskedAgain) {
+                    version.referred.push(ReferredCall::new(candidate, self.round, true));
+                }
             }
-            None => _ = version.answered.get_or_insert(self.round),
+            None => version.refer(candidate, self.round, visible.messages),
         }
         self.newest.insert((uri, candidate.server.clone()), candidate.place.checksum);
     }
@@ -350,6 +375,44 @@ impl Coverage {
     fn number(&mut self, uri: &str) -> UriNumber {
         let next = UriNumber(self.uris.len());
         *self.uris.entry_ref(uri).or_insert(next)
+    }
+}
+
+impl Version {
+    /// Remembers that a call was answered with a reference; an attachment is no call.
+    fn refer(&mut self, candidate: &Candidate<'_>, round: usize, messages: &[Message<'_>]) {
+        if candidate.place.call.is_none() {
+            return;
+        }
+        let new = ReferredCall::new(candidate, round, false);
+        match self.referred.iter_mut().find(|call| call.is_repeated_by(candidate, messages)) {
+            Some(call) => (call.message, call.turn) = (new.message, new.turn),
+            None => {
+                self.referred.retain(|call| call.is_recent(candidate));
+                self.referred.push(new);
+            }
+        }
+    }
+}
+
+impl ReferredCall {
+    fn new(candidate: &Candidate<'_>, round: usize, is_sent: bool) -> Self {
+        let Place { message, turn, .. } = candidate.place;
+        Self { message, turn, round, is_sent }
+    }
+
+    fn is_recent(&self, candidate: &Candidate<'_>) -> bool {
+        candidate.place.turn.saturating_sub(self.turn) <= REPEATED_WITHIN
+    }
+
+    /// Returns whether a candidate is the result of the same call: the same tool with the same arguments.
+    fn is_repeated_by(&self, candidate: &Candidate<'_>, messages: &[Message<'_>]) -> bool {
+        let call = |message: usize| match &messages[message] {
+            Message::Tool { call, .. } => Some((&call.name, &call.arguments)),
+            _ => None,
+        };
+        let asked = call(candidate.place.message);
+        self.is_recent(candidate) && asked.is_some() && asked == call(self.message)
     }
 }
 

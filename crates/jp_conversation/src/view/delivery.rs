@@ -57,7 +57,7 @@ pub enum WhyFull {
     New,
     /// It was visible too many turns ago.
     TooFarBack,
-    /// It was answered with a reference before, and asked for again.
+    /// The model repeated a call whose result was a reference.
     AskedAgain,
     /// It changed, and what is visible of it can't be the base of a diff.
     Changed,

@@ -1,3 +1,5 @@
+mod repeated;
+
 use std::collections::HashMap;
 
 use jp_resource::{Resource, ResourceContent};
@@ -139,7 +141,7 @@ fn same_content_becomes_a_reference_wherever_it_is_from() {
     let text = file(20, &[]);
     let script = Script::default().ask(&[("file:///w/a.rs", &text)]).read("file:///w/a.rs", &text).answer();
     let script = script.ask(&[("file:///w/a.rs", &text)]);
-    assert_eq!(script.names(), ["full", "reference", "full"]);
+    assert_eq!(script.names(), ["full", "reference", "reference"]);
     let script = Script::default().ask(&[]).read("file:///w/a.rs", &text).ask(&[("file:///w/a.rs", &text)]);
     assert_eq!(script.names(), ["full", "reference"]);
     let texts = script.texts();
@@ -386,8 +388,8 @@ fn formatted_binary_and_cut_content_is_referred_to_and_never_compared() {
     let script = Script::default().ask(&[]).event(call("1", "get")).event(cut("1", &old));
     let script = script.event(call("2", "get")).event(cut("2", &old));
     let script = script.read("a:d#L10-40", &part(&old, 10, 40)).read("a:d", &new).read("a:d", &old);
-    // What was cut shows nothing of the lines between, so these and the changes are whole.
-    assert_eq!(script.names(), ["full", "reference", "full", "full", "full"]);
+    // What was cut shows nothing of the lines between, so these and the changes are whole; what stands whole is compared.
+    assert_eq!(script.names(), ["full", "reference", "full", "full", "diff"]);
     let stream = script.stream();
     let thread = delivered(&stream, &Policy::default(), &mut NoTexts);
     assert!(thread.messages.iter().all(|message| match message {
