@@ -5,6 +5,8 @@
 
 mod support;
 
+use std::fs;
+
 use jp_llm::testing::Server;
 use serde_json::{Value, json};
 use support::{Sandbox, answer, calling, last_message, last_request, playing, results};
@@ -19,6 +21,32 @@ fn text(word: &str, bytes: usize) -> String {
 fn calling_in_turns(tool: &str, arguments: &Value, turns: usize) -> Server {
     let turn = || [calling(&[(tool, arguments.clone())]), answer("Done.")];
     playing([answer("Seen.")].into_iter().chain((0..turns).flat_map(|_| turn())).collect())
+}
+
+/// Makes all that happened in the conversation old.
+fn age(sandbox: &Sandbox) {
+    let mut events = sandbox.events();
+    events.iter_mut().for_each(|event| event["timestamp"] = json!("2026-01-02T03:04:05Z"));
+    fs::write(sandbox.conversation().join("events.json"), json!(events).to_string()).unwrap();
+}
+
+#[test]
+fn attachment_stays_while_the_model_has_no_more_than_head_and_tail_of_what_it_is_now() {
+    let server = calling_in_turns("refresh_resource", &json!({"uri": "a.txt"}), 1);
+    let sandbox = Sandbox::new().with_server(&server);
+    let old = text("old", 345_000);
+    sandbox.write("a.txt", &old);
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "one"]).succeeded();
+    sandbox.write("a.txt", text("new", 345_000));
+    sandbox.jp(&["q", "two"]).succeeded();
+    assert!(results(&server)[0].contains("bytes are left out here"), "{:.100}", results(&server)[0]);
+    age(&sandbox);
+    sandbox.jp(&["q", "three"]).succeeded();
+    let request = last_request(&server).to_string();
+    assert!(
+        request.contains("old 03000 of a file") && !request.contains("is left out here: a newer version")
+    );
+    assert!(!sandbox.events().iter().any(|event| event["type"] == "superseded"));
 }
 
 #[test]

@@ -506,7 +506,7 @@ impl<'m> Candidate<'m> {
     }
 }
 
-fn is_text(snapshot: &Snapshot) -> bool {
+pub(super) fn is_text(snapshot: &Snapshot) -> bool {
     match &snapshot.content {
         Payload::Inline(content) => content.as_text().is_some(),
         Payload::Stored(blob) => blob.encoding == Encoding::Utf8,

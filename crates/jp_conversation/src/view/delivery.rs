@@ -11,7 +11,7 @@ use super::{
     coverage::{Candidate, Coverage, Visible},
     lines::Span,
     render::one_line,
-    superseded::Dropped,
+    superseded::{Dropped, Form},
     words,
 };
 /// How a block is delivered.
@@ -180,19 +180,36 @@ pub(super) fn deliver(
         }
     }
     for ((message, block), newer) in tombstones {
-        leave_out(messages, message, block, newer);
+        leave_out(messages, message, block, &newer);
     }
 }
 
-/// Puts a line in the place of a snapshot; where the newer one is a reference itself, it names what that refers to.
-fn leave_out(messages: &mut [Message<'_>], message: usize, block: usize, newer: Option<(usize, usize)>) {
-    let newer = newer.and_then(|(message, block)| match &messages[message].deliveries()[block] {
-        Delivery::Reference { at } => Some(at.clone()),
-        _ => Place::of(messages, message, block),
-    });
+/// Replaces a snapshot with a line that names the first newer one that is fully visible.
+fn leave_out(messages: &mut [Message<'_>], message: usize, block: usize, newer: &[(usize, usize)]) {
     let Some(snapshot) = messages[message].resource(block) else { return };
+    let older = Form::of(snapshot);
+    let wholes = || newer.iter().filter_map(|(message, block)| whole(messages, *message, *block));
+    let replacing = wholes().find(|(_, form)| form.replaces(&older));
+    // Where equal content stands in another form, the snapshot was itself a reference to that form.
+    let newer = replacing.or_else(|| wholes().next()).map(|(place, _)| place);
     let text = words::tombstone(snapshot, newer.as_ref());
     place(&mut messages[message], block, Delivery::Tombstone { newer }, Some(text));
+}
+
+/// Returns where all of a resource is visible, and in which form: in its place, or where its reference points.
+fn whole(messages: &[Message<'_>], message: usize, block: usize) -> Option<(Place, Form)> {
+    let delivery = |place: &Place| &messages[place.message].deliveries()[place.block];
+    let there = Place::of(messages, message, block)?;
+    let place = match delivery(&there) {
+        Delivery::Reference { at } => at.clone(),
+        _ => there,
+    };
+    let shown = match &messages[place.message] {
+        Message::Tool { response: Some(response), .. } => Shown::of(&response.content[place.block]),
+        _ => None,
+    };
+    let form = Form::shown(messages[place.message].resource(place.block)?, delivery(&place));
+    shown.is_none().then_some((place, form))
 }
 
 /// Describes a resource of a message; `None` for a block that is none. `servers` are those of its attachments.

@@ -2,11 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use jp_resource::Checksum;
+use jp_resource::{Checksum, Snapshot};
 
 use super::{
     Delivery, Message, Policy, SupersededPolicy, Texts,
-    coverage::Candidate,
+    coverage::{Candidate, is_text},
     delivered,
     delivery::{candidate, servers},
     hints::resource_bytes,
@@ -17,7 +17,7 @@ use crate::{Event, EventKind, Stream, Version};
 /// A URI and the MCP server that it is from: another server's content may have the same URI.
 type Identity = (String, Option<String>);
 
-/// The snapshots that are left out of a thread, each with the place of the newer one.
+/// The snapshots that a thread leaves out.
 #[derive(Default)]
 pub(super) struct Dropped {
     versions: HashMap<Identity, Outdated>,
@@ -30,14 +30,66 @@ struct Outdated {
     ends: HashMap<Checksum, usize>,
     /// The last of these events.
     end: usize,
-    /// Where the newest version stands that is not left out: its message and block.
-    newest: Option<(usize, usize)>,
+    /// What stood there when the last decision was made and is not left out, oldest first.
+    standing: Vec<StandingBlock>,
+}
+
+/// A block that is not left out.
+struct StandingBlock {
+    message: usize,
+    block: usize,
+    checksum: Checksum,
+    form: Form,
+    /// Whether only its head and tail are shown.
+    is_cut: bool,
+}
+
+/// The form in which a model sees a version.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// As plain text.
+    Text,
+    /// As formatted text.
+    Formatted,
+    /// As binary content of this type.
+    Binary(Option<String>),
+}
+
+impl Form {
+    /// Returns the form in which a resource is delivered whole.
+    pub(super) fn of(snapshot: &Snapshot) -> Self {
+        if snapshot.formatted.is_some() {
+            Self::Formatted
+        } else if is_text(snapshot) {
+            Self::Text
+        } else {
+            Self::Binary(snapshot.mime_type.clone())
+        }
+    }
+
+    /// Returns the form of a resource that is delivered, but not as a reference.
+    pub(super) fn shown(snapshot: &Snapshot, delivery: &Delivery) -> Self {
+        match delivery {
+            // Only text is compared; what stands there now is written by jp.
+            Delivery::Diff { .. } | Delivery::Lines { .. } => Self::Text,
+            _ => Self::of(snapshot),
+        }
+    }
+
+    /// Returns whether a newer version in this form replaces an older one in another.
+    ///
+    /// Text shows all of a version. Another form shows as much as it did of the older version, and no more: not every
+    /// model takes every type, and a formatted text says what it likes of the content.
+    pub(super) fn replaces(&self, older: &Self) -> bool {
+        *self == Self::Text || self == older
+    }
 }
 
 /// Returns the versions that newer ones have replaced, where leaving them out saves as much as the policy wants.
 ///
-/// A version that a newest one in the request builds on stays; those that only outdated ones build on go together with
-/// them. Whoever records them in a `superseded` event leaves them out of the requests from there on.
+/// A newer version replaces an older one if all of it is visible. A version that a remaining one builds on stays; those
+/// that only outdated ones build on go together with them. Whoever records them in a `superseded` event leaves them out
+/// of the requests from there on.
 #[must_use]
 pub fn superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Vec<Version> {
     if policy.superseded == SupersededPolicy::Keep {
@@ -46,10 +98,10 @@ pub fn superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Ve
     let recorded = Policy { superseded: SupersededPolicy::WhenCold, ..policy.clone() };
     let messages = delivered(stream, &recorded, texts).messages;
     let standing = Standing::of(&messages, policy);
-    let needed = standing.needed();
+    let kept = standing.kept();
     let mut gone: HashSet<usize> = HashSet::new();
     for (index, block) in standing.blocks.iter().enumerate() {
-        if standing.is_newest(block) || needed.contains(&standing.version(block)) {
+        if kept.contains(&standing.version(block)) {
             continue;
         }
         let is_large = tokens(resource_bytes(block.snapshot)) >= policy.superseded_min_tokens;
@@ -72,13 +124,14 @@ pub fn superseded(stream: &Stream, policy: &Policy, texts: &mut dyn Texts) -> Ve
     .collect()
 }
 
-/// The resources of a thread, oldest first.
+/// The resources of a thread that are not left out yet, oldest first.
 struct Standing<'m, 'a> {
     messages: &'m [Message<'a>],
     blocks: Vec<Candidate<'m>>,
     /// The index of each by its message and block.
     indexes: HashMap<(usize, usize), usize>,
-    newest: HashMap<(&'m str, Option<String>), Checksum>,
+    /// The last message in which all of a version of a resource is visible, by its form.
+    wholes: HashMap<(&'m str, Option<String>, Form), usize>,
 }
 
 /// A version of a resource: its URI, its server and its checksum.
@@ -86,24 +139,60 @@ type VersionOf<'s> = ((&'s str, Option<&'s str>), Checksum);
 
 impl<'m, 'a> Standing<'m, 'a> {
     fn of(messages: &'m [Message<'a>], policy: &Policy) -> Self {
-        let blocks: Vec<_> = resources(messages, policy).collect();
+        let delivery = |block: &Candidate<'_>| {
+            let place = &block.place;
+            &messages[place.message].deliveries()[place.block]
+        };
+        let is_left_out = |block: &Candidate<'_>| matches!(delivery(block), Delivery::Tombstone { .. });
+        let blocks: Vec<_> = resources(messages, policy).filter(|block| !is_left_out(block)).collect();
         let place = |block: &Candidate<'_>| (block.place.message, block.place.block);
         let indexes = blocks.iter().enumerate().map(|(index, block)| (place(block), index)).collect();
-        let identity = |block: &Candidate<'m>| (block.snapshot.uri.as_str(), block.server.clone());
-        let newest = blocks.iter().map(|block| (identity(block), block.place.checksum)).collect();
-        Self { messages, blocks, indexes, newest }
+        let mut standing = Self { messages, blocks, indexes, wholes: HashMap::new() };
+        let wholes = standing.blocks.iter().filter(|block| standing.is_whole(block));
+        let wholes = wholes.map(|block| (standing.key(block, standing.form(block)), block.place.message));
+        standing.wholes = wholes.collect();
+        standing
     }
 
     fn delivery(&self, block: &Candidate<'_>) -> &'m Delivery {
         &self.messages[block.place.message].deliveries()[block.place.block]
     }
 
+    fn key(&self, block: &Candidate<'m>, form: Form) -> (&'m str, Option<String>, Form) {
+        (&block.snapshot.uri, block.server.clone(), form)
+    }
+
     fn version<'s>(&'s self, block: &'s Candidate<'m>) -> VersionOf<'s> {
         ((&block.snapshot.uri, block.server.as_deref()), block.place.checksum)
     }
 
-    fn is_newest(&self, block: &Candidate<'m>) -> bool {
-        self.newest[&(block.snapshot.uri.as_str(), block.server.clone())] == block.place.checksum
+    /// Returns the block that a reference stands for, else the block itself.
+    fn shown<'s>(&'s self, block: &'s Candidate<'m>) -> &'s Candidate<'m> {
+        match self.delivery(block) {
+            reference @ Delivery::Reference { .. } => {
+                self.bases(reference).next().map_or(block, |base| &self.blocks[base])
+            }
+            _ => block,
+        }
+    }
+
+    /// Returns whether all of a block's version is visible, be it in other places.
+    fn is_whole(&self, block: &Candidate<'m>) -> bool {
+        self.shown(block).shown.is_none()
+    }
+
+    fn form(&self, block: &Candidate<'m>) -> Form {
+        let shown = self.shown(block);
+        Form::shown(shown.snapshot, self.delivery(shown))
+    }
+
+    /// Returns whether a newer version is visible whole. Contents of one message may share a URI: none is a newer
+    /// version of another.
+    fn is_outdated(&self, block: &Candidate<'m>) -> bool {
+        let is_later = |form| {
+            self.wholes.get(&self.key(block, form)).is_some_and(|message| *message > block.place.message)
+        };
+        is_later(Form::Text) || is_later(self.form(block))
     }
 
     /// Returns the resources that one builds on.
@@ -114,16 +203,19 @@ impl<'m, 'a> Standing<'m, 'a> {
         places.filter_map(|place| self.indexes.get(&(place.message, place.block)).copied())
     }
 
-    /// Returns the versions that it takes to know the newest ones: what builds on another stands after it.
-    fn needed(&self) -> HashSet<VersionOf<'_>> {
+    /// Returns the versions that no newer one replaces, and those that it takes to know them: what builds on another
+    /// stands after it.
+    fn kept(&self) -> HashSet<VersionOf<'_>> {
+        let remaining = self.blocks.iter().filter(|block| !self.is_outdated(block));
+        let mut kept: HashSet<VersionOf<'_>> = remaining.map(|block| self.version(block)).collect();
         let mut needed: HashSet<usize> = HashSet::new();
         for (index, block) in self.blocks.iter().enumerate().rev() {
-            if self.is_newest(block) || needed.contains(&index) {
+            if kept.contains(&self.version(block)) || needed.contains(&index) {
                 needed.extend(self.bases(self.delivery(block)));
             }
         }
-        let needed = needed.into_iter().map(|index| self.version(&self.blocks[index]));
-        needed.collect()
+        kept.extend(needed.into_iter().map(|index| self.version(&self.blocks[index])));
+        kept
     }
 }
 
@@ -155,7 +247,7 @@ impl Dropped {
         }
         always.iter().for_each(|version| dropped.add(version, events.len()));
         if !dropped.versions.is_empty() {
-            dropped.find_newest(messages, origins, policy);
+            dropped.find_standing(messages, origins, policy);
         }
         dropped
     }
@@ -168,37 +260,57 @@ impl Dropped {
     }
 
     /// Finds what stood there when the last decision on a resource was made: later versions change nothing.
-    fn find_newest(&mut self, messages: &[Message<'_>], origins: &[usize], policy: &Policy) {
+    fn find_standing(&mut self, messages: &[Message<'_>], origins: &[usize], policy: &Policy) {
         for candidate in resources(messages, policy) {
-            let place = &candidate.place;
-            let event = origins[place.message];
+            let (message, block, checksum) =
+                (candidate.place.message, candidate.place.block, candidate.place.checksum);
             let identity = (candidate.snapshot.uri.clone(), candidate.server.clone());
             let Some(outdated) = self.versions.get_mut(&identity) else { continue };
-            if event < outdated.end && !outdated.leaves_out(place.checksum, event) {
-                outdated.newest = Some((place.message, place.block));
+            if origins[message] < outdated.end && !outdated.is_named(checksum, origins[message]) {
+                let (form, is_cut) = (Form::of(candidate.snapshot), candidate.shown.is_some());
+                outdated.standing.push(StandingBlock { message, block, checksum, form, is_cut });
             }
         }
     }
 
-    /// Returns where the newer version of what is left out stands, if it does; `None` for what is not left out.
-    #[expect(
-        clippy::option_option,
-        reason = "left out with a newer version, left out without one, or not left out"
-    )]
-    pub(super) fn newer(&self, candidate: &Candidate<'_>, event: usize) -> Option<Option<(usize, usize)>> {
+    /// Returns where the newer versions of what is left out stand, the newest first: its messages and blocks. `None` for
+    /// what is not left out.
+    ///
+    /// What a decision names is not left out if no more than parts of newer versions stand there: earlier versions of jp
+    /// decided so. After a compaction there may be nothing newer at all.
+    pub(super) fn newer(&self, candidate: &Candidate<'_>, event: usize) -> Option<Vec<(usize, usize)>> {
         if self.versions.is_empty() {
             return None;
         }
         let identity = (candidate.snapshot.uri.clone(), candidate.server.clone());
         let outdated = self.versions.get(&identity)?;
-        let this = (candidate.place.message, candidate.place.block);
-        let newer = || outdated.newest.filter(|newest| *newest > this);
-        outdated.leaves_out(candidate.place.checksum, event).then(newer)
+        if !outdated.is_named(candidate.place.checksum, event) {
+            return None;
+        }
+        let (message, form) = (candidate.place.message, Form::of(candidate.snapshot));
+        let later = outdated.standing.iter().rev().filter(|block| block.message > message);
+        let whole =
+            later.filter(|block| outdated.whole(block).is_some_and(|whole| whole.form.replaces(&form)));
+        let newer: Vec<_> = whole.map(|block| (block.message, block.block)).collect();
+        let has_parts = outdated.standing.last().is_some_and(|block| block.message >= message);
+        (!newer.is_empty() || !has_parts).then_some(newer)
     }
 }
 
 impl Outdated {
-    fn leaves_out(&self, checksum: Checksum, event: usize) -> bool {
+    /// Returns whether a decision names a version.
+    fn is_named(&self, checksum: Checksum, event: usize) -> bool {
         self.ends.get(&checksum).is_some_and(|end| event < *end)
+    }
+
+    /// Returns a block in which all of a block's version is visible: itself, else the one before it that a reference in
+    /// its place stands for.
+    fn whole<'s>(&'s self, block: &'s StandingBlock) -> Option<&'s StandingBlock> {
+        if !block.is_cut {
+            return Some(block);
+        }
+        let at = (block.message, block.block);
+        let before = self.standing.iter().take_while(|other| (other.message, other.block) < at);
+        before.filter(|other| other.checksum == block.checksum && !other.is_cut).last()
     }
 }

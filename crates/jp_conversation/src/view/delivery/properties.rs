@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use jp_resource::{Resource, ResourceContent, uri};
+use jp_resource::{Annotations, Resource, ResourceContent, Role, uri};
 use jp_tool::ContentBlock;
 use proptest::prelude::*;
 use serde_json::Map;
@@ -11,7 +11,7 @@ use super::*;
 use crate::{
     ChatRequest, ChatResponse, Compaction, Event, EventKind, Stream, Strip, Superseded, ToolCallRequest,
     ToolCallResponse,
-    view::{NoTexts, SupersededPolicy, Thread, delivered, diff, lines, superseded, thread},
+    view::{Hidden, NoTexts, SupersededPolicy, Thread, delivered, diff, lines, superseded, thread},
 };
 
 /// What happens in a conversation.
@@ -20,12 +20,45 @@ enum Step {
     Edit { file: usize, line: usize, how: Edit },
     Ask { attached: Vec<usize> },
     Answer,
-    Read { what: Vec<(usize, Option<(usize, usize)>)>, server: bool },
+    Read { what: Vec<Part>, how: Call },
     Print { file: usize },
     Supersede,
     Compact { keep_last: usize, strip: bool, summarise: bool },
     Reset,
     Trim { turns: usize },
+}
+
+/// What a call returns of a file: all of it, or lines of it.
+#[derive(Debug, Clone)]
+struct Part {
+    file: usize,
+    lines: Option<(usize, usize)>,
+    shown: As,
+}
+
+/// How content is shown to a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum As {
+    Text,
+    /// Its head and its tail.
+    Cut,
+    /// By a text that the tool wrote.
+    Formatted,
+    /// As something that not every model takes.
+    Binary,
+    /// Not at all.
+    ForPerson,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    /// Whether the tool is an MCP server's.
+    server: bool,
+    /// Whether its results but the first and the last are hidden.
+    hides: bool,
+    /// Calls of one number have the same arguments.
+    number: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -53,12 +86,21 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     let file = 0..2usize;
     let range = proptest::option::of((0..60usize, 5..60usize));
+    let shown = prop_oneof![
+        12 => Just(As::Text),
+        3 => Just(As::Cut),
+        1 => Just(As::Formatted),
+        1 => Just(As::Binary),
+        1 => Just(As::ForPerson),
+    ];
+    let part = (file.clone(), range, shown).prop_map(|(file, lines, shown)| Part { file, lines, shown });
+    let call = (prop::bool::weighted(0.2), prop::bool::weighted(0.2), 0..3usize);
+    let call = call.prop_map(|(server, hides, number)| Call { server, hides, number });
     let step = prop_oneof![
         4 => (file.clone(), 0..80usize, how).prop_map(|(file, line, how)| Step::Edit { file, line, how }),
         3 => prop::collection::vec(file.clone(), 0..3).prop_map(|attached| Step::Ask { attached }),
         3 => Just(Step::Answer),
-        6 => (prop::collection::vec((file.clone(), range), 1..4), prop::bool::weighted(0.2))
-            .prop_map(|(what, server)| Step::Read { what, server }),
+        6 => (prop::collection::vec(part, 1..4), call).prop_map(|(what, how)| Step::Read { what, how }),
         1 => file.prop_map(|file| Step::Print { file }),
         1 => Just(Step::Supersede),
         1 => (0..3usize, any::<bool>(), any::<bool>())
@@ -109,16 +151,14 @@ impl World {
                 self.requests.push(self.events.len());
             }
             Step::Answer => self.events.push(EventKind::ChatResponse(ChatResponse::message("!"))),
-            Step::Read { what, server } => {
-                let blocks: Vec<_> = what
-                    .iter()
-                    .map(|(file, lines)| ContentBlock::resource(self.resource(*file, *lines)))
-                    .collect();
-                self.call(blocks, *server);
+            Step::Read { what, how } => {
+                let blocks = what.iter().map(|part| self.block(part)).collect();
+                self.call(blocks, *how);
             }
             Step::Print { file } => {
                 let text = self.files[*file].last().unwrap().concat();
-                self.call(vec![ContentBlock::text(text)], false);
+                let how = Call { server: false, hides: false, number: 0 };
+                self.call(vec![ContentBlock::text(text).into()], how);
             }
             Step::Supersede => {
                 let stream = self.stream();
@@ -185,22 +225,49 @@ impl World {
         }
     }
 
-    fn call(&mut self, blocks: Vec<ContentBlock>, server: bool) {
+    fn block(&self, part: &Part) -> StoredBlock {
+        let mut resource = self.resource(part.file, part.lines);
+        let text = resource.content.as_text().unwrap().to_owned();
+        match part.shown {
+            As::Text | As::Cut => {}
+            As::Formatted => {
+                resource.content = ResourceContent::Text(format!("raw\n{text}"));
+                resource.formatted = Some(format!("<{text}>"));
+            }
+            As::Binary => {
+                resource.content = ResourceContent::Blob([&[0xff], text.as_bytes()].concat());
+            }
+            As::ForPerson => {
+                let audience = Some(vec![Role::User]);
+                resource.annotations = Some(Annotations { audience, ..Annotations::default() });
+            }
+        }
+        let mut block = ContentBlock::resource(resource).into();
+        if part.shown == As::Cut {
+            Shown::mark(Shown::within(&text, 400), &mut block);
+        }
+        block
+    }
+
+    fn call(&mut self, blocks: Vec<StoredBlock>, how: Call) {
         self.calls += 1;
         let (id, name) = (format!("c{}", self.calls), "read".to_owned());
         self.events.push(EventKind::ToolCallRequest(ToolCallRequest {
             id: id.clone(),
             name,
-            arguments: Map::new(),
+            arguments: Map::from_iter([("number".to_owned(), how.number.into())]),
             metadata: Map::new(),
         }));
-        self.events.push(EventKind::ToolCallResponse(ToolCallResponse {
+        let hidden = Some(Hidden(1..blocks.len() - 1)).filter(|_| how.hides && blocks.len() > 2);
+        let mut response = ToolCallResponse {
             id,
-            content: blocks.into_iter().map(Into::into).collect(),
+            content: blocks,
             is_error: false,
             structured_content: None,
-            meta: server.then(|| (SERVER_MARK.to_owned(), "docs".into())).into_iter().collect(),
-        }));
+            meta: how.server.then(|| (SERVER_MARK.to_owned(), "docs".into())).into_iter().collect(),
+        };
+        Hidden::mark(hidden, &mut response);
+        self.events.push(EventKind::ToolCallResponse(response));
         self.requests.push(self.events.len());
     }
 
@@ -225,21 +292,40 @@ fn lines_of(text: &str, first: usize, lines: Span) -> String {
     lines.concat()
 }
 
+/// What is known of a resource or block once it was read.
+#[derive(Debug, Clone)]
+struct Known {
+    content: String,
+    /// The number of its first line.
+    first: usize,
+    /// Whether all of it is visible, and how.
+    whole: Option<As>,
+}
+
 /// Rebuilds from what is visible what each resource is, and compares that with its content.
-fn rebuild(thread: &Thread<'_>) -> Result<(), TestCaseError> {
-    let mut known: HashMap<(usize, usize), (String, usize)> = HashMap::new();
+///
+/// What is cut can be referred to where as much of it would be shown, and nothing can be built on it. What is left out
+/// has given way to a version that can be rebuilt.
+fn rebuild(thread: &Thread<'_>, is_compacted: bool) -> Result<(), TestCaseError> {
+    let mut known: HashMap<(usize, usize), Known> = HashMap::new();
+    let mut left_out = Vec::new();
     for (index, message) in thread.messages.iter().enumerate() {
         for (block, delivery) in message.deliveries().iter().enumerate() {
             let Some(snapshot) = message.resource(block) else { continue };
-            let Payload::Inline(ResourceContent::Text(content)) = &snapshot.content else {
-                panic!("{snapshot:?}")
+            if snapshot.annotations.is_some() {
+                prop_assert_eq!(delivery, &Delivery::default());
+                continue;
+            }
+            let content = match &snapshot.content {
+                Payload::Inline(ResourceContent::Text(content)) => content,
+                Payload::Inline(ResourceContent::Blob(bytes)) => std::str::from_utf8(&bytes[1..]).unwrap(),
+                Payload::Stored(_) => panic!("{snapshot:?}"),
             };
+            let is_text = matches!(snapshot.content, Payload::Inline(ResourceContent::Text(_)));
             let fragment = uri::split_fragment(&snapshot.uri).1;
             let first = fragment.and_then(Span::of_fragment).map_or(1, |span| span.first);
-            let shown = match &snapshot.formatted {
-                Some(Payload::Inline(text)) => text.as_str(),
-                _ => content,
-            };
+            let formatted = snapshot.formatted.as_ref().map(|text| text.inline().unwrap().as_str());
+            let shown = formatted.unwrap_or(content);
             let at = |place: &Place| {
                 let (call, turn) = match &thread.messages[place.message] {
                     Message::Tool { call, turn, .. } => (Some(call.id.as_str()), *turn),
@@ -250,9 +336,30 @@ fn rebuild(thread: &Thread<'_>) -> Result<(), TestCaseError> {
                 let known = known.get(&(place.message, place.block));
                 known.cloned().ok_or_else(|| TestCaseError::fail(format!("{place} is not visible: {shown}")))
             };
-            let rebuilt = match delivery {
-                Delivery::Full(_) => shown.to_owned(),
-                Delivery::Reference { at: place } => at(place)?.0,
+            let lines_at = |place: &Place| {
+                let known = at(place)?;
+                prop_assert_eq!(known.whole, Some(As::Text), "{} is not whole: {}", place, shown);
+                Ok(known)
+            };
+            let (rebuilt, whole) = match delivery {
+                Delivery::Full(_) => {
+                    let is_cut = match message {
+                        Message::Tool { response: Some(response), .. } => {
+                            Shown::of(&response.content[block]).is_some()
+                        }
+                        _ => false,
+                    };
+                    let form = match formatted {
+                        Some(_) => As::Formatted,
+                        None if is_text => As::Text,
+                        None => As::Binary,
+                    };
+                    (content.to_owned(), Some(form).filter(|_| !is_cut))
+                }
+                Delivery::Reference { at: place } => {
+                    let known = at(place)?;
+                    (known.content, known.whole)
+                }
                 Delivery::Lines { known: parts } => {
                     let mut rebuilt = String::new();
                     let mut parts = parts.iter();
@@ -263,9 +370,9 @@ fn rebuild(thread: &Thread<'_>) -> Result<(), TestCaseError> {
                     loop {
                         let lines = match next {
                             Some(part) if part.ours.first == line => {
-                                let (text, start) = at(&part.at)?;
+                                let known = lines_at(&part.at)?;
                                 next = parts.next();
-                                lines_of(&text, start, part.theirs)
+                                lines_of(&known.content, known.first, part.theirs)
                             }
                             _ => match new.next() {
                                 Some(lines) => lines.to_owned(),
@@ -275,31 +382,43 @@ fn rebuild(thread: &Thread<'_>) -> Result<(), TestCaseError> {
                         line += lines::count(&lines);
                         rebuilt += &lines;
                     }
-                    // A fence ends the last line.
-                    if !content.ends_with('\n') && rebuilt.strip_suffix('\n') == Some(content) {
+                    // A fence ends the last line. A part of a file doesn't say if it reaches the end.
+                    let is_unended = shown.contains(", without a newline at the end:\n");
+                    let may_be_unended = fragment.is_some() && rebuilt.strip_suffix('\n') == Some(content);
+                    if is_unended || may_be_unended {
                         rebuilt.pop();
                     }
                     prop_assert!(next.is_none());
-                    rebuilt
+                    (rebuilt, Some(As::Text))
                 }
                 Delivery::Diff { base } => {
                     let (_, diff) = shown.split_once("```diff\n").unwrap();
-                    diff::apply(&at(base)?.0, diff.strip_suffix("```\n").unwrap())
+                    let rebuilt = diff::apply(&lines_at(base)?.content, diff.strip_suffix("```\n").unwrap());
+                    (rebuilt, Some(As::Text))
                 }
                 Delivery::Tombstone { newer } => {
-                    let Some(newer) = newer else { continue };
-                    let newer = thread.messages[newer.message].deliveries()[newer.block].name();
-                    prop_assert!(
-                        matches!(newer, "full" | "diff" | "lines"),
-                        "a newer version is {newer}: {shown}"
-                    );
+                    left_out.push((snapshot, newer.as_ref()));
                     continue;
                 }
                 Delivery::Compacted => continue,
             };
             prop_assert_eq!(&rebuilt, content, "{}", shown);
-            known.insert((index, block), (content.clone(), first));
+            known.insert((index, block), Known { content: rebuilt, first, whole });
         }
+    }
+    for (snapshot, newer) in left_out {
+        let Some(newer) = newer else {
+            prop_assert!(is_compacted, "nothing newer than {:?}", snapshot);
+            continue;
+        };
+        let successor = thread.messages[newer.message].resource(newer.block).unwrap();
+        prop_assert_eq!(&successor.uri, &snapshot.uri);
+        let whole = known.get(&(newer.message, newer.block)).and_then(|known| known.whole);
+        let own = match &snapshot.content {
+            Payload::Inline(ResourceContent::Blob(_)) => As::Binary,
+            _ => As::Formatted,
+        };
+        prop_assert!(whole.is_some_and(|form| form == As::Text || form == own), "{} {:?}", newer, whole);
     }
     Ok(())
 }
@@ -309,9 +428,11 @@ proptest! {
 
     #[test]
     fn everything_can_be_rebuilt_from_what_is_visible(steps in steps()) {
-        let stream = World::of(&steps).stream();
+        let world = World::of(&steps);
+        let stream = world.stream();
         for superseded in [SupersededPolicy::WhenCold, SupersededPolicy::Keep, SupersededPolicy::Always] {
-            rebuild(&delivered(&stream, &Policy { superseded, ..policy() }, &mut NoTexts))?;
+            let is_compacted = world.events.iter().any(|kind| matches!(kind, EventKind::Compaction(_)));
+            rebuild(&delivered(&stream, &Policy { superseded, ..policy() }, &mut NoTexts), is_compacted)?;
         }
     }
 

@@ -1,4 +1,5 @@
 mod repeated;
+mod superseding;
 
 use std::collections::HashMap;
 
