@@ -141,6 +141,31 @@ fn image_goes_to_a_model_that_takes_it_or_a_note_says_why_not() {
 }
 
 #[test]
+fn model_without_tools_is_warned_of_only_if_a_tool_was_switched_on() {
+    let server = llamacpp(true);
+    let sandbox = Sandbox::new().with_server(&server);
+    let own = "conversation.tools.own={command='echo'}";
+    for (flags, is_wanted) in [
+        (&[][..], false),
+        (&["-T=list_files"], false),
+        (&["-c", "conversation.tools.read_file.enable=false"], false),
+        (&["-t", "read_file"], true),
+        (&["-t", "create_file"], true),
+        (&["-c", "conversation.tools.read_file.enable=true"], true),
+        (&["-c", own], true),
+    ] {
+        let lacks = ["-c", "providers.llm.llamacpp.models.m.tools=false"];
+        let query = [&["query", "--new", "Hi"], &lacks[..], flags].concat();
+        let warning = "warning: the list of tools is left out: this model takes none\n";
+        for more in [&[][..], &["--explain"]] {
+            let run = sandbox.jp(&[&query[..], more].concat()).succeeded();
+            assert_eq!(run.stderr.contains(warning), is_wanted, "{flags:?} {more:?}: {}", run.stderr);
+        }
+        assert!(sent(&server).pop().unwrap().get("tools").is_none());
+    }
+}
+
+#[test]
 fn what_a_server_said_holds_while_it_does_not_say_it() {
     let is_busy = Arc::new(AtomicBool::new(false));
     let says = Arc::clone(&is_busy);

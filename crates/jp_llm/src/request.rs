@@ -75,6 +75,9 @@ pub trait Contents {
     }
 }
 
+/// Label of the tools in a note.
+const TOOLS: &str = "the list of tools";
+
 /// Something that the model is not given as it is: told of but not shown, or left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
@@ -116,7 +119,7 @@ impl<'a> Request<'a> {
         if self.tools.is_empty() || self.capabilities.tools {
             return (self, None);
         }
-        let note = Note::left_out(self.newest_turn(), "the list of tools", "this model takes none");
+        let note = Note::without_tools(self.newest_turn(), "this model takes none");
         (Self { tools: &[], ..self }, Some(note))
     }
 
@@ -161,6 +164,17 @@ impl Capabilities {
 }
 
 impl Note {
+    /// Returns whether it is about the tools that the model is not offered.
+    #[must_use]
+    pub fn is_about_tools(&self) -> bool {
+        self.bytes.is_none() && self.subject == TOOLS
+    }
+
+    /// Makes the note that the model gets no tools.
+    pub(crate) fn without_tools(turn: usize, reason: &str) -> Self {
+        Self::left_out(turn, TOOLS, reason)
+    }
+
     /// Tells of something that is not content.
     pub(crate) fn left_out(turn: usize, subject: &str, reason: &str) -> Self {
         Self { turn, subject: subject.to_owned(), reason: reason.to_owned(), bytes: None }

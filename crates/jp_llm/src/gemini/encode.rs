@@ -72,7 +72,7 @@ pub fn encode(
     let mut encoder = Encoder { request, generation, contents, notes: Vec::new(), open: None };
     if drops_tools(request, generation) {
         let reason = "this model takes no tools beside a schema";
-        encoder.notes.push(Note::left_out(request.newest_turn(), "the list of tools", reason));
+        encoder.notes.push(Note::without_tools(request.newest_turn(), reason));
     }
     for message in &request.thread.messages {
         encoder.write_message(message, out)?;

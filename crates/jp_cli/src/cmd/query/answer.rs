@@ -166,6 +166,12 @@ pub(super) fn encode(
     Ok(Written { body, notes, is_shortened: thread.is_shortened() })
 }
 
+/// Returns whether to warn the user about what the model doesn't see. Missing tools matter only if the user enabled
+/// one, because some are on by default.
+pub(super) fn is_worth_a_warning(note: &Note, asked: &Asked<'_>) -> bool {
+    !note.is_about_tools() || asked.tools.has_wanted(asked.config)
+}
+
 /// Puts together what is asked, in what format.
 pub(super) fn request<'a>(
     asked: &'a Asked<'_>,
@@ -387,7 +393,7 @@ impl<'a> Keeper<'a> {
     fn note(&mut self, notes: &[Note]) {
         let newest = super::newest_request(&self.asked.stream).map_or(0, |(turn, _)| turn);
         let output = self.asked.context.output;
-        let notes = notes.iter().filter(|note| note.turn == newest);
+        let notes = notes.iter().filter(|note| note.turn == newest && is_worth_a_warning(note, &self.asked));
         let (content, other): (Vec<_>, Vec<_>) = notes
             .map(|note| (note.to_string(), note.bytes.is_some()))
             .partition(|(_, is_content)| *is_content);

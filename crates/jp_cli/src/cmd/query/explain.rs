@@ -64,7 +64,8 @@ pub(super) fn run(asked: &Asked<'_>, model: Option<&Model>) -> Result<Code, Fail
     let taken = budget::taken(&offered, facts);
     let explanation = Explanation::new(asked, &thread, taken, notes, marks, &body)?;
     let output = asked.context.output;
-    explanation.notes.iter().for_each(|note| output.warn(&note.to_string()));
+    let warnings = explanation.notes.iter().filter(|note| answer::is_worth_a_warning(note, asked));
+    warnings.for_each(|note| output.warn(&note.to_string()));
     match output.is_json() {
         true => output.json(&explanation)?,
         false => {

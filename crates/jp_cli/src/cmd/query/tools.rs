@@ -24,7 +24,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::called::{EndedCall, calls, line};
 pub(crate) use self::served::offered_names;
-use self::{declared::Declared, permission::Settled, refreshing::Refresher};
+use self::{declared::Declared, permission::Settled, refreshing::Refresher, settings::Settings};
 use super::{Asked, declarations};
 use crate::{args::Query, error::Failure, servers::secret_variables, workspace::Context};
 
@@ -120,6 +120,18 @@ impl Tools {
     /// Returns how many tools of MCP servers models are told of.
     pub(super) fn served_that_may_run(&self) -> usize {
         self.on.iter().filter(|tool| is_served(tool) && tool.may_run()).count()
+    }
+
+    /// Returns whether a tool is on explicitly, not by default.
+    pub(super) fn has_wanted(&self, config: &Resolved) -> bool {
+        self.on.iter().any(|tool| match &tool.source {
+            Source::Builtin(builtin) => {
+                !builtin.is_reader()
+                    || self.chosen_on().any(|name| name == tool.name)
+                    || Settings::of(&tool.name, config).enable() == Some(true)
+            }
+            _ => true,
+        })
     }
 
     /// Returns the names of the tools that the command line switches on.
