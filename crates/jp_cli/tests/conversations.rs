@@ -28,6 +28,54 @@ fn with_two_conversations() -> (jp_llm::testing::Server, Sandbox, [String; 2]) {
 }
 
 #[test]
+fn results_are_printed_with_their_calls() {
+    let server = support::playing(vec![
+        support::calling(&[
+            ("read_file", json!({"path": "a.txt"})),
+            ("read_file", json!({"path": "gone.txt"})),
+        ]),
+        support::answer("Done."),
+    ]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "content\n");
+    sandbox.jp(&["q", "--new", "look"]).succeeded();
+    let printed = sandbox.jp(&["conversation", "print"]).succeeded().stdout;
+    insta::assert_snapshot!(printed, @r#"
+    ## Turn 1
+
+    look
+
+    ### Tool call: read_file
+
+    ```json
+    {
+      "path": "a.txt"
+    }
+    ```
+
+    ### Tool result
+
+    ```(a.txt)
+    content
+    ```
+
+    ### Tool call: read_file
+
+    ```json
+    {
+      "path": "gone.txt"
+    }
+    ```
+
+    ### Tool error
+
+    There is no gone.txt; `list_files` lists what there is.
+
+    Done.
+    "#);
+}
+
+#[test]
 fn list_shows_the_newest_first_and_marks_the_current_one() {
     let (_server, sandbox, [first, second]) = with_two_conversations();
     let rows = sandbox.json(&["conversation", "ls"]);

@@ -428,6 +428,32 @@ fn block_of_an_unknown_type_is_noted_in_every_format_and_kept() {
     }
 }
 
+#[test]
+fn print_as_sent_shows_what_the_provider_is_sent() {
+    for wire in &WIRES {
+        let replies = vec![(wire.reads)(&[json!({"path": "b.rs"})]), (wire.says)("One.")];
+        let person = Person::new(wire, replies);
+        person.sandbox.write("a.rs", "fn a() {}\n");
+        person.sandbox.write("b.rs", "fn b() {}\n");
+        person.sandbox.write("c.png", b"\x89PNG\r\n\x1a\n\0\xff");
+        person.query(&["--new", "-a", "a.rs", "-a", "c.png", "one"]);
+        let text = person.sandbox.jp(&["c", "print", "--as-sent"]).succeeded().stdout;
+        let sent = json!(person.requests().last()).to_string();
+        let name = wire.provider;
+        for frame in
+            ["<resource uri=", "```rs (b.rs)", "[the next part of this message]", "[image 1 of this message]"]
+        {
+            let is_sent = sent.contains(frame) || sent.contains(&frame.replace('=', "=\\\""));
+            assert_eq!(text.contains(frame), is_sent, "{name}: {frame}: {text}");
+        }
+        let root = support::shown(&person.sandbox.root);
+        let document =
+            format!("[document: b.rs]\nURI: file://{root}/b.rs\nMIME type: text/x-rust\n\nfn b() {{}}\n");
+        assert_eq!(text.contains(&document), name == "anthropic", "{name}: {text}");
+        assert!(text.contains("image/png, 10 B]") || name == "ollama", "{name}: {text}");
+    }
+}
+
 /// A conversation with two versions of a large file that have little in common, attached in two turns.
 fn of_two_versions() -> (Server, Sandbox) {
     let server = playing(vec![answer("Seen.")]);

@@ -8,6 +8,44 @@ use crate::{Event, EventKind, ResponseContent, ToolCallResponse};
 /// Reads stored content.
 pub type Read<'a, E> = &'a dyn Fn(&BlobRef) -> Result<Vec<u8>, E>;
 
+/// Returns the events of a turn in reading order: each call is followed by its questions and its
+/// result, even if other calls ran at the same time.
+#[must_use]
+pub fn order(events: &[Event]) -> Vec<&Event> {
+    let mut is_placed = vec![false; events.len()];
+    let mut ordered = Vec::with_capacity(events.len());
+    for (index, event) in events.iter().enumerate() {
+        if std::mem::replace(&mut is_placed[index], true) {
+            continue;
+        }
+        ordered.push(event);
+        let EventKind::ToolCallRequest(call) = &event.kind else { continue };
+        for (later, event) in events.iter().enumerate().skip(index + 1) {
+            if is_placed[later] || !belongs_to(&event.kind, &call.id) {
+                continue;
+            }
+            is_placed[later] = true;
+            ordered.push(event);
+            // Some providers use an id twice: the first result is that of the first call.
+            if matches!(event.kind, EventKind::ToolCallResponse(_)) {
+                break;
+            }
+        }
+    }
+    ordered
+}
+
+/// Returns whether an event is the result of the call with this id, one of its questions or an answer.
+fn belongs_to(kind: &EventKind, id: &str) -> bool {
+    let is_question = |inquiry: &str| inquiry.strip_prefix(id).is_some_and(|rest| rest.starts_with('.'));
+    match kind {
+        EventKind::ToolCallResponse(response) => response.id == id,
+        EventKind::InquiryRequest(inquiry) => is_question(&inquiry.id),
+        EventKind::InquiryResponse(inquiry) => is_question(&inquiry.id),
+        _ => false,
+    }
+}
+
 /// Writes an event of the turn with this number; nothing for what is not said by anyone.
 ///
 /// # Errors
@@ -92,7 +130,7 @@ fn block<E>(block: &StoredBlock, read: Read<'_, E>) -> Result<String, E> {
 /// # Errors
 ///
 /// Those of reading.
-pub fn text_of<E>(text: &Payload<String>, read: Read<'_, E>) -> Result<String, E> {
+fn text_of<E>(text: &Payload<String>, read: Read<'_, E>) -> Result<String, E> {
     match text {
         Payload::Inline(text) => Ok(text.clone()),
         Payload::Stored(blob) => Ok(String::from_utf8_lossy(&read(blob)?).into_owned()),
@@ -118,6 +156,44 @@ pub fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn result_follows_its_call_with_what_it_asked() {
+        let names = |kinds: &[(&str, &str)]| {
+            let event = |(kind, id): &(&str, &str)| {
+                let json = match *kind {
+                    "tool_call_request" => {
+                        serde_json::json!({"type": kind, "id": id, "name": "t", "arguments": {}})
+                    }
+                    "tool_call_response" => serde_json::json!({"type": kind, "id": id, "content": []}),
+                    "inquiry_response" => serde_json::json!({"type": kind, "id": id, "answer": true}),
+                    _ => serde_json::json!({"type": "chat_response", "message": id}),
+                };
+                let mut json = json;
+                json["timestamp"] = "2026-11-21T12:00:00Z".into();
+                Event::from_json(&json.to_string()).unwrap()
+            };
+            let events: Vec<_> = kinds.iter().map(event).collect();
+            let ordered = order(&events);
+            let place = |event: &&Event| events.iter().position(|other| std::ptr::eq(other, *event)).unwrap();
+            ordered.iter().map(place).collect::<Vec<_>>()
+        };
+        let (call, result, answer) = ("tool_call_request", "tool_call_response", "inquiry_response");
+        assert_eq!(
+            names(&[
+                (call, "1"),
+                (call, "2"),
+                (answer, "2.q"),
+                (result, "2"),
+                (answer, "1.q"),
+                (result, "1"),
+                ("said", "x")
+            ]),
+            [0, 4, 5, 1, 2, 3, 6]
+        );
+        assert_eq!(names(&[(call, ""), (call, ""), (result, ""), (result, "")]), [0, 2, 1, 3]);
+        assert_eq!(names(&[(result, "none"), ("said", "x"), (call, "1")]), [0, 1, 2]);
+    }
 
     #[test]
     fn size_reads_as_people_write_it() {

@@ -80,4 +80,3 @@ pub use parts::ERROR_LINE;
 pub use refusal::Refusal;
 pub use request::{Capabilities, Contents, Note, Request, Tool};
 pub use retry::RetryNotice;
-pub use xml::attached_text;

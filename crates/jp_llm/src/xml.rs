@@ -5,10 +5,7 @@ use std::io;
 use jp_conversation::view::lacks_newline;
 use jp_resource::Resource;
 
-use crate::{
-    json::{JsonText, write_string},
-    later::Text,
-};
+use crate::{json::JsonText, later::Text};
 
 /// Writes a resource with its text between the tags.
 ///
@@ -33,16 +30,6 @@ pub(crate) fn write_text<C, T>(
     }
     out.push(if text.ends_line() { "" } else { "\n" })?;
     out.push("</resource>")
-}
-
-/// Returns what a model gets of an attached resource with this text, in the formats that have no documents of their own.
-#[must_use]
-pub fn attached_text<C, T>(resource: &Resource<C, T>, text: &str) -> String {
-    let mut json = Vec::new();
-    let text = Text::Now(text.into());
-    let written = write_string(&mut json, |out| write_text(out, resource, &text));
-    written.expect("writing to memory does not fail");
-    serde_json::from_slice(&json).expect("a JSON string was written")
 }
 
 /// Writes a resource that can't be shown, with a note in its place.
@@ -118,9 +105,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::json::write_string;
 
     fn written(resource: &Resource<(), ()>, text: &str) -> String {
-        attached_text(resource, text)
+        let mut json = Vec::new();
+        let text = Text::Now(text.into());
+        write_string(&mut json, |out| write_text(out, resource, &text)).unwrap();
+        serde_json::from_slice(&json).unwrap()
     }
 
     #[test]

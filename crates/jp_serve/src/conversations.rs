@@ -233,7 +233,7 @@ impl Found {
         };
         let mut text = String::new();
         for turn in turns {
-            for event in &stream.events()[turn.events.clone()] {
+            for event in transcript::order(&stream.events()[turn.events.clone()]) {
                 text += &transcript::event(turn.number, event, &read)?;
                 left.set(max_bytes.checked_sub(text.len() as u64).ok_or_else(too_long)?);
             }

@@ -9,7 +9,7 @@ pub(crate) mod declarations;
 pub(crate) mod delivered;
 mod ended;
 mod explain;
-mod facts;
+pub(crate) mod facts;
 pub(crate) mod keeper;
 pub(crate) mod locking;
 mod message;

@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context<'_>, id: Option<&str>, turns: Option<&str>) 
             let events = events.iter().filter_map(|event| document(turn.number, event, &read).transpose());
             documents.push(json!({"turn": turn.number, "events": events.collect::<Result<Vec<_>, _>>()?}));
         } else {
-            for event in events {
+            for event in transcript::order(events) {
                 context.output.text(&transcript::event(turn.number, event, &read)?)?;
             }
         }

@@ -50,6 +50,13 @@ pub(super) async fn facts(
     configured.or(said).or(models::built_in(endpoint.format, &endpoint.model))
 }
 
+/// Returns the known capabilities of a model, without a request to its provider.
+pub(crate) fn known(model: &Model, context: &Context<'_>) -> Facts {
+    let Model { endpoint, configured, .. } = model;
+    let said = Remembered::read(&path(context)).find(endpoint);
+    configured.or(said).or(models::built_in(endpoint.format, &endpoint.model))
+}
+
 /// What a request needs to know of its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
