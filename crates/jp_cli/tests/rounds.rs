@@ -180,6 +180,61 @@ fn long_result_is_read_on_where_nothing_is_stored() {
     assert!(results[1].starts_with(&"word\n".repeat(20)), "{results:?}");
 }
 
+/// Has a model that sees images read `a.png`, of so many bytes. Returns the result, the next turn's
+/// request and what the user was told.
+fn reading_an_image(bytes: usize, tools: &str) -> (String, String, String, Sandbox) {
+    let config = format!("providers.llm.llamacpp.models.m.images = true\n{tools}");
+    let call = calling(&[("read_file", json!({"path": "a.png"}))]);
+    let server = playing(vec![call, answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("~/.config/jp/config.toml", config);
+    sandbox.write("a.png", [b"\x89PNG\r\n\x1a\n".to_vec(), vec![0xff; bytes - 8]].concat());
+    let told = sandbox.jp(&["q", "--new", "look"]).succeeded().stderr;
+    sandbox.jp(&["q", "again"]).succeeded();
+    (results(&server).remove(0), support::last_request(&server).to_string(), told, sandbox)
+}
+
+#[test]
+fn image_of_ordinary_size_in_a_result_is_shown() {
+    let (result, request, told, _) = reading_an_image(1_000_000, "");
+    assert!(!told.contains("max_output_bytes"), "{told}");
+    assert!(result.contains("is in the next message: image/png; 1000000 bytes"), "{result}");
+    assert!(request.len() > 1_300_000 && request.contains("data:image/png;base64,"));
+}
+
+#[test]
+fn binary_that_is_too_large_for_a_result_is_a_note_and_kept() {
+    let all = "[conversation.tools.'*']\nmax_output_bytes = '10KB'";
+    let own = "[conversation.tools.read_file]\nmax_output_bytes = '10KB'";
+    for (bytes, tools) in [(9_600_000, ""), (20_000, own), (20_000, all)] {
+        let (result, request, told, sandbox) = reading_an_image(bytes, tools);
+        assert!(
+            told.contains("raise `conversation.tools.read_file.max_output_bytes` to allow more"),
+            "{told}"
+        );
+        assert!(request.len() < 50_000 && !request.contains("base64,"), "{bytes}: {}", request.len());
+        let label = format!("a.png (file://{}/a.png)", support::shown(&sandbox.root));
+        for said in [&*label, "image/png", &format!("{bytes} bytes"), "max_output_bytes"] {
+            assert!(result.contains(said), "{said:?} is not in {result}");
+        }
+        let events = sandbox.events();
+        let response = events.iter().find(|event| event["type"] == "tool_call_response").unwrap();
+        assert_eq!(response["content"][0]["resource"]["content"]["size"], bytes);
+    }
+}
+
+#[test]
+fn image_that_the_person_attached_is_shown_whatever_tools_may_show() {
+    let server = playing(vec![answer("Seen.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let tools =
+        "providers.llm.llamacpp.models.m.images = true\n[conversation.tools.'*']\nmax_output_bytes = '10KB'";
+    sandbox.write("~/.config/jp/config.toml", tools);
+    sandbox.write("a.png", [b"\x89PNG\r\n\x1a\n".to_vec(), vec![0xff; 20_000]].concat());
+    sandbox.jp(&["q", "--new", "-a", "a.png", "look"]).succeeded();
+    assert!(support::last_request(&server).to_string().contains("data:image/png;base64,"));
+}
+
 /// Waits until there is what is looked for.
 fn wait_for<T>(look: impl Fn() -> Option<T>) -> T {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(20);

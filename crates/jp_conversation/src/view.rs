@@ -31,7 +31,7 @@ use jp_tool::StoredBlock;
 
 pub use cold::is_cold;
 pub use compact::{Compacted, covered_turns};
-pub use cut::{Shown, inline_text, shown_text};
+pub use cut::{Shown, describe_binary, inline_text, shown_text};
 pub use delivery::{Call, Delivery, KnownLines, Place, SERVER_MARK, WhyFull};
 pub use explain::{BlockRow, TurnRow, explain, explain_for, sum, tokens};
 pub use hidden::Hidden;

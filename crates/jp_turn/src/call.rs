@@ -72,7 +72,8 @@ fn attempt(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> Result<End
         Source::Server(of) => record::response_of(&of.server, &call.id, response),
         Source::Local(_) | Source::Builtin(_) => record::response(&call.id, response),
     };
-    let response = record::limited(response, tool.max_output_bytes);
+    let response = record::limit(response, tool);
+    record::describe_left_out(&response, tool).into_iter().for_each(|notice| line.notice(notice));
     Ok(EndedCall { response, verdict: Some(verdict), edited })
 }
 

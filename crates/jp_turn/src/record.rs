@@ -2,10 +2,12 @@
 
 use jp_conversation::{
     ToolCallResponse, is_shallow,
-    view::{Hidden, SERVER_MARK, Shown, inline_text},
+    view::{Hidden, SERVER_MARK, Shown, describe_binary, inline_text},
 };
 use jp_tool::{ContentBlock, StoredBlock, ToolError, ToolResponse};
 use serde_json::{Map, Value};
+
+use crate::Tool;
 
 /// From how many blocks on those of text in a row become one: each that is cut costs a line. A block is not cut to less
 /// than this part of what may be shown; rather some are hidden.
@@ -84,13 +86,47 @@ fn error_block(error: &ToolError) -> Option<ContentBlock> {
     (!text.is_empty()).then(|| ContentBlock::text(text))
 }
 
-/// Marks how much of a result the model is shown: at most about `max_bytes`.
+/// Marks how much of a tool's result the model is shown.
+pub(crate) fn limit(mut response: ToolCallResponse, tool: &Tool) -> ToolCallResponse {
+    // Only jp says what is shown.
+    response.content.iter_mut().for_each(|block| Shown::mark(None, block));
+    leave_out_binaries(&mut response.content, tool.max_binary_bytes);
+    limit_text(response, tool.max_output_bytes)
+}
+
+/// Describes for the user which binaries of a result are left out, and what allows more.
+pub(crate) fn describe_left_out(response: &ToolCallResponse, tool: &Tool) -> Vec<String> {
+    let for_model = response.content.iter().filter(|block| !block.is_for_user());
+    let left_out = for_model.filter(|block| Shown::of(block).is_some());
+    let name = &tool.name;
+    let describe = |(mime_type, bytes)| {
+        format!(
+            "`{name}` returned {bytes} bytes of {mime_type}, over the limit for a result: the model gets a note; raise `conversation.tools.{name}.max_output_bytes` to allow more"
+        )
+    };
+    left_out.filter_map(describe_binary).map(describe).collect()
+}
+
+/// Marks binaries as left out if together they have more than `max_bytes`.
+///
+/// A binary can't be cut, so each is shown whole or not at all, in order as long as they fit. Those for the user alone
+/// take nothing of what the model may have.
+fn leave_out_binaries(blocks: &mut [StoredBlock], max_bytes: usize) {
+    let mut left = max_bytes as u64;
+    for block in blocks.iter_mut().filter(|block| !block.is_for_user()) {
+        let Some((_, bytes)) = describe_binary(block) else { continue };
+        match left.checked_sub(bytes) {
+            Some(rest) => left = rest,
+            None => Shown::mark(Some(Shown::NOTHING), block),
+        }
+    }
+}
+
+/// Marks how much of the texts of a result the model is shown: at most about `max_bytes`.
 ///
 /// They are shared out among the texts so that short ones are whole. Where the blocks are too many for that, the first
 /// and the last are shown.
-pub(crate) fn limited(mut response: ToolCallResponse, max_bytes: usize) -> ToolCallResponse {
-    // Only jp says what is shown.
-    response.content.iter_mut().for_each(|block| Shown::mark(None, block));
+fn limit_text(mut response: ToolCallResponse, max_bytes: usize) -> ToolCallResponse {
     if response.content.iter().map(cost).sum::<usize>() > max_bytes {
         response.content = cut(response.content, max_bytes);
     }
@@ -99,6 +135,7 @@ pub(crate) fn limited(mut response: ToolCallResponse, max_bytes: usize) -> ToolC
     response
 }
 
+/// Returns the length of what a model may be sent of a block.
 fn length(block: &StoredBlock) -> usize {
     inline_text(block).filter(|_| !block.is_for_user()).map_or(0, str::len)
 }
@@ -111,8 +148,10 @@ fn cut(mut blocks: Vec<StoredBlock>, max_bytes: usize) -> Vec<StoredBlock> {
     let total = for_texts(&blocks, max_bytes);
     let share = fair_share(blocks.iter().map(length).collect(), total).max(total / MANY_BLOCKS);
     for block in &mut blocks {
-        let shown = inline_text(block).and_then(|text| Shown::within(text, share));
-        Shown::mark(shown, block);
+        let shown = inline_text(block).map(|text| Shown::within(text, share));
+        if let Some(shown) = shown {
+            Shown::mark(shown, block);
+        }
     }
     blocks
 }
@@ -220,6 +259,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::builtin::Builtin;
 
     fn texts(response: &ToolCallResponse) -> Vec<&str> {
         response.content.iter().filter_map(inline_text).collect()
@@ -362,7 +402,7 @@ mod tests {
     fn checksum_is_of_the_raw_content_whatever_is_shown() {
         let mut resource = Resource::new("a:b", ResourceContent::Text("raw".to_owned()));
         resource.formatted = Some("f".repeat(5000));
-        let event = limited(response("1", ToolResponse::new([ContentBlock::resource(resource)])), 1000);
+        let event = limit_text(response("1", ToolResponse::new([ContentBlock::resource(resource)])), 1000);
         let ContentBlock::Resource { resource, .. } = &event.content[0] else { panic!("{event:?}") };
         let Payload::Inline(content) = &resource.content else { panic!("{event:?}") };
         assert_eq!(content.blob_ref().checksum, Checksum::of(b"raw"));
@@ -372,12 +412,12 @@ mod tests {
     #[test]
     fn result_within_its_bound_has_no_mark() {
         let texts = ["a".repeat(500), "b".repeat(500)];
-        assert_eq!(limited(of_texts(&texts), 1000), of_texts(&texts));
+        assert_eq!(limit_text(of_texts(&texts), 1000), of_texts(&texts));
     }
 
     #[test]
     fn short_blocks_stay_whole_beside_a_long_one() {
-        let event = limited(of_texts(&["head".into(), "x".repeat(10_000), "tail".into()]), 1008);
+        let event = limit_text(of_texts(&["head".into(), "x".repeat(10_000), "tail".into()]), 1008);
         let marks: Vec<_> = event.content.iter().map(Shown::of).collect();
         assert_eq!(marks, [None, Some(Shown { head: 500, tail: 500 }), None]);
         assert_eq!(texts(&event)[1].len(), 10_000);
@@ -388,13 +428,54 @@ mod tests {
         let mut block: StoredBlock = ContentBlock::text("all of this").into();
         Shown::mark(Some(Shown { head: 0, tail: 0 }), &mut block);
         let event = ToolCallResponse { content: vec![block], ..of_texts(&[]) };
-        assert_eq!(limited(event, 1000), of_texts(&["all of this".to_owned()]));
+        let tool = Builtin::ReadFile.tool();
+        assert_eq!(limit(event, &tool), of_texts(&["all of this".to_owned()]));
+        let mut event = response("1", ToolResponse::new([image(10)]));
+        Shown::mark(Some(Shown::NOTHING), &mut event.content[0]);
+        assert_eq!(limit(event, &tool).content, [image(10).into()]);
+    }
+
+    fn image(bytes: usize) -> ContentBlock {
+        let data = vec![0; bytes];
+        ContentBlock::Image(Media { data, mime_type: "image/png".to_owned(), annotations: None, meta: None })
+    }
+
+    #[test]
+    fn content_that_is_no_text_is_shown_whole_or_not_at_all() {
+        let tool = Tool { max_binary_bytes: 100, max_output_bytes: 500, ..Builtin::ReadFile.tool() };
+        let file = Resource::new("a:b", ResourceContent::Blob(vec![0xff; 30]));
+        let blocks = [
+            image(80),
+            image(30),
+            ContentBlock::resource(file),
+            image(20),
+            ContentBlock::text("x".repeat(2000)),
+        ];
+        let event = limit(response("1", ToolResponse::new(blocks)), &tool);
+        let nothing = Some(Shown::NOTHING);
+        let marks: Vec<_> = event.content.iter().map(Shown::of).collect();
+        assert_eq!(marks[..4], [None, nothing, nothing, None]);
+        assert!(marks[4].is_some_and(|shown| shown.head > 0));
+        assert_eq!(limit(event.clone(), &tool), event);
+    }
+
+    #[test]
+    fn binary_for_the_user_alone_leaves_the_model_its_own() {
+        let tool = Tool { max_binary_bytes: 100, ..Builtin::ReadFile.tool() };
+        let for_user = |bytes| {
+            let data = vec![0; bytes];
+            let annotations = serde_json::from_value(json!({"audience": ["user"]})).unwrap();
+            ContentBlock::Image(Media { data, mime_type: "image/png".to_owned(), annotations, meta: None })
+        };
+        let event = limit(response("1", ToolResponse::new([for_user(80), image(30), for_user(400)])), &tool);
+        assert!(event.content.iter().all(|block| Shown::of(block).is_none()), "{event:?}");
+        assert_eq!(describe_left_out(&event, &tool), [""; 0]);
     }
 
     #[test]
     fn blocks_without_number_become_one_that_can_be_cut() {
         let lines: Vec<_> = (0..10_000).map(|n| format!("line {n}")).collect();
-        let event = limited(of_texts(&lines), 1000);
+        let event = limit_text(of_texts(&lines), 1000);
         assert_eq!(texts(&event), [lines.join("\n")]);
         assert!(shown_bytes(&event) <= 1000 + CUT_LINE);
     }
@@ -410,7 +491,7 @@ mod tests {
 
     #[test]
     fn first_and_last_of_very_many_blocks_are_shown_and_all_are_kept() {
-        let event = limited(of_files(20_000, 200), 10_000);
+        let event = limit_text(of_files(20_000, 200), 10_000);
         assert_eq!(event.content.len(), 20_001);
         let shown = shown(&event);
         let line = shown.iter().position(|text| text.starts_with('…')).unwrap();
@@ -425,7 +506,7 @@ mod tests {
 
     #[test]
     fn some_of_each_of_many_large_blocks_is_shown() {
-        let event = limited(of_files(50, 20_000), 256_000);
+        let event = limit_text(of_files(50, 20_000), 256_000);
         let is_cut = |block: &StoredBlock| Shown::of(block).is_some_and(|Shown { head, .. }| head > 2000);
         assert_eq!(event.content.iter().filter(|block| is_cut(block)).count(), 50);
         assert_eq!(Hidden::of(&event), None);
@@ -434,14 +515,14 @@ mod tests {
 
     #[test]
     fn blocks_without_content_are_not_endless_either() {
-        assert!(shown_bytes(&limited(of_files(20_000, 0), 10_000)) <= 10_000 + SLACK + 200);
+        assert!(shown_bytes(&limit_text(of_files(20_000, 0), 10_000)) <= 10_000 + SLACK + 200);
     }
 
     #[test]
     fn mark_of_the_tools_own_hides_nothing() {
         let mut event = of_texts(&["a".to_owned(), "b".to_owned()]);
         Hidden::mark(Some(Hidden(0..1)), &mut event);
-        assert_eq!(shown(&limited(event, 1000)), ["a", "b"]);
+        assert_eq!(shown(&limit_text(event, 1000)), ["a", "b"]);
     }
 
     proptest! {
@@ -456,7 +537,7 @@ mod tests {
                     false => ContentBlock::resource(Resource::new("a:b", ResourceContent::Text(text))),
                 }
             };
-            let event = limited(response("1", ToolResponse::new(lengths.iter().map(block))), max_bytes);
+            let event = limit_text(response("1", ToolResponse::new(lengths.iter().map(block))), max_bytes);
             prop_assert!(shown_bytes(&event) <= max_bytes + SLACK + 200, "{}", shown_bytes(&event));
             if lengths.iter().map(|(length, _)| length + FRAME).sum::<usize>() <= max_bytes {
                 prop_assert!(event.content.iter().all(|block| Shown::of(block).is_none()));

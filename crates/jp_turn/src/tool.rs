@@ -25,8 +25,10 @@ pub struct Tool {
     pub options: Map<String, Value>,
     /// How long one run may take.
     pub timeout: Duration,
-    /// How much of a result the model is shown, in bytes.
+    /// How much of a result's text the model is shown, in bytes.
     pub max_output_bytes: usize,
+    /// How much of a result's images and other binaries the model is shown, in bytes.
+    pub max_binary_bytes: usize,
     /// How it lives on between calls, if it does.
     pub stateful: Option<Stateful>,
 }
@@ -89,8 +91,12 @@ pub enum Action {
 impl Tool {
     /// How long a run may take where nothing is said.
     pub const TIMEOUT: Duration = Duration::from_secs(120);
-    /// How much of a result the model is shown where nothing is said.
+    /// How much of a result's text the model is shown where nothing is said.
     pub const MAX_OUTPUT_BYTES: usize = 256_000;
+    /// How much of a result's binaries the model is shown by default: 5 MB in base64, the largest
+    /// image that Anthropic's API takes. An image costs by its dimensions, not by its bytes, so the
+    /// limit for text would be the wrong measure, and it would leave out screenshots.
+    pub const MAX_BINARY_BYTES: usize = 3_750_000;
 
     /// Makes a tool that has the defaults.
     pub fn new(name: impl Into<String>, parameters: Map<String, Value>, source: Source) -> Self {
@@ -104,6 +110,7 @@ impl Tool {
             options: Map::new(),
             timeout: Self::TIMEOUT,
             max_output_bytes: Self::MAX_OUTPUT_BYTES,
+            max_binary_bytes: Self::MAX_BINARY_BYTES,
             stateful: None,
         }
     }

@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-use jp_resource::{BlobRef, Checksum, Payload, ResourceContent};
-use jp_tool::{ContentBlock, StoredBlock};
+use jp_resource::{BlobRef, Checksum, Encoding, Payload, ResourceContent};
+use jp_tool::{ContentBlock, Media, StoredBlock};
 use serde_json::{Map, Value, json};
 
-use super::hints::whole_bytes;
+use super::{hints::whole_bytes, render::resource_label};
 use crate::INLINE_BYTES;
 
 /// The field of `_meta` that holds the mark.
@@ -49,10 +49,17 @@ impl Shown {
         Some(Self { head, tail: text.len() - tail })
     }
 
+    /// The amount shown of content that is left out: none.
+    pub const NOTHING: Self = Self { head: 0, tail: 0 };
+
     /// Reads the mark of a block.
     #[must_use]
     pub fn of(block: &StoredBlock) -> Option<Self> {
-        let (ContentBlock::Text { meta, .. } | ContentBlock::Resource { meta, .. }) = block else {
+        let (ContentBlock::Text { meta, .. }
+        | ContentBlock::Resource { meta, .. }
+        | ContentBlock::Image(Media { meta, .. })
+        | ContentBlock::Audio(Media { meta, .. })) = block
+        else {
             return None;
         };
         let mark = meta.as_ref()?.get(MARK)?;
@@ -61,9 +68,17 @@ impl Shown {
         Some(Self { head: bytes("head")?, tail: bytes("tail")? })
     }
 
-    /// Marks a block, or takes its mark away. One that has no text stays as it is.
+    /// Marks a block, or takes its mark away. One that has no content stays as it is.
+    ///
+    /// Binary content is shown whole, or [not at all](Self::NOTHING).
     pub fn mark(shown: Option<Self>, block: &mut StoredBlock) {
-        let (ContentBlock::Text { meta, .. } | ContentBlock::Resource { meta, .. }) = block else { return };
+        let (ContentBlock::Text { meta, .. }
+        | ContentBlock::Resource { meta, .. }
+        | ContentBlock::Image(Media { meta, .. })
+        | ContentBlock::Audio(Media { meta, .. })) = block
+        else {
+            return;
+        };
         match shown {
             Some(Self { head, tail }) => {
                 let mark = json!({"head": head, "tail": tail});
@@ -92,6 +107,41 @@ pub fn shown_text<'t>(block: &StoredBlock, text: Cow<'t, str>) -> Cow<'t, str> {
     let newline = if head == 0 || text[..head].ends_with('\n') { "" } else { "\n" };
     let line = line(tail - head, checksum, head);
     Cow::Owned(format!("{}{newline}{line}{}", &text[..head], &text[tail..]))
+}
+
+/// Returns the type and the length in bytes of a block's content if it is binary.
+#[must_use]
+pub fn describe_binary(block: &StoredBlock) -> Option<(&str, u64)> {
+    const UNKNOWN: &str = "application/octet-stream";
+    match block {
+        ContentBlock::Image(media) | ContentBlock::Audio(media) => {
+            Some((&media.mime_type, whole_bytes(block)))
+        }
+        ContentBlock::Resource { resource, .. } if resource.formatted.is_none() => {
+            let encoding = match &resource.content {
+                Payload::Inline(content) => content.encoding(),
+                Payload::Stored(blob) => blob.encoding,
+            };
+            let mime_type = resource.mime_type.as_deref().unwrap_or(UNKNOWN);
+            (encoding == Encoding::Binary).then(|| (mime_type, whole_bytes(block)))
+        }
+        ContentBlock::Resource { .. }
+        | ContentBlock::Text { .. }
+        | ContentBlock::Question { .. }
+        | ContentBlock::Unknown(_) => None,
+    }
+}
+
+/// Returns the note that replaces a binary block that is left out.
+pub(super) fn note_for_left_out(block: &StoredBlock) -> Option<StoredBlock> {
+    let (mime_type, bytes) = Shown::of(block).and_then(|_| describe_binary(block))?;
+    let label = match block {
+        ContentBlock::Resource { resource, .. } => resource_label(resource),
+        _ => "What the tool returned".to_owned(),
+    };
+    Some(ContentBlock::text(format!(
+        "[{label} is not shown: {mime_type}, {bytes} bytes, over the limit for a tool result. Request a smaller version or a part of it. The user can raise `max_output_bytes` for this tool, or attach the file.]\n"
+    )).into())
 }
 
 /// Returns about how many bytes a model is shown of a block.
@@ -229,6 +279,27 @@ mod tests {
         let mut block = marked("x", 0, 0);
         Shown::mark(None, &mut block);
         assert_eq!(block, text_block("x"));
+    }
+
+    #[test]
+    fn content_that_is_left_out_is_named_with_its_type_and_size() {
+        let content = ResourceContent::Blob(vec![0xff; 5]);
+        let resource =
+            Resource::new("file:///w/a.png", content).with_name("a.png").with_mime_type("image/png");
+        let data = vec![0; 3];
+        let media = Media { data, mime_type: "audio/wav".to_owned(), annotations: None, meta: None };
+        let mut notes = Vec::new();
+        for block in [ContentBlock::resource(resource), ContentBlock::Audio(media)] {
+            let mut block: StoredBlock = block.into();
+            assert_eq!(note_for_left_out(&block), None);
+            Shown::mark(Some(Shown::NOTHING), &mut block);
+            notes.push(inline_text(&note_for_left_out(&block).unwrap()).unwrap().to_owned());
+        }
+        insta::assert_snapshot!(notes.concat(), @r"
+        [a.png (file:///w/a.png) is not shown: image/png, 5 bytes, over the limit for a tool result. Request a smaller version or a part of it. The user can raise `max_output_bytes` for this tool, or attach the file.]
+        [What the tool returned is not shown: audio/wav, 3 bytes, over the limit for a tool result. Request a smaller version or a part of it. The user can raise `max_output_bytes` for this tool, or attach the file.]
+        ");
+        assert_eq!(note_for_left_out(&marked("text", 0, 0)), None);
     }
 
     proptest! {

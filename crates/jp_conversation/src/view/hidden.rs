@@ -9,6 +9,7 @@ use std::{borrow::Cow, ops::Range};
 use jp_tool::{ContentBlock, StoredBlock};
 use serde_json::{Value, json};
 
+use super::cut::note_for_left_out;
 use crate::ToolCallResponse;
 
 /// The field of a response's `_meta` that holds the mark.
@@ -48,14 +49,14 @@ pub(super) fn shown_response(response: &ToolCallResponse) -> Cow<'_, ToolCallRes
     let blocks = &response.content;
     let range = Hidden::of(response).map(|Hidden(range)| range);
     let range = range.filter(|range| range.start < range.end && range.end <= blocks.len());
-    let is_changed = |block: &StoredBlock| block.is_for_user();
+    let is_changed = |block: &StoredBlock| block.is_for_user() || note_for_left_out(block).is_some();
     if range.is_none() && !blocks.iter().any(is_changed) {
         return Cow::Borrowed(response);
     }
     let range = range.unwrap_or(blocks.len()..blocks.len());
     let shown = |blocks: &[StoredBlock]| -> Vec<StoredBlock> {
         let blocks = blocks.iter().filter(|block| !block.is_for_user());
-        blocks.cloned().collect()
+        blocks.map(|block| note_for_left_out(block).unwrap_or_else(|| block.clone())).collect()
     };
     let mut content = shown(&blocks[..range.start]);
     content.extend((!range.is_empty()).then(|| line(range.len())));

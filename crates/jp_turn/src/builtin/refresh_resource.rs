@@ -90,7 +90,8 @@ pub(super) fn tool() -> Tool {
         "additionalProperties": false,
     });
     let description = "Reads a resource that is attached to the conversation again: what is attached is a snapshot, taken when it was attached, and its source may have changed since.";
-    offered(Builtin::RefreshResource, description, parameters)
+    // The user attached it, so `conversation.attachment.max_bytes` bounds it.
+    Tool { max_binary_bytes: usize::MAX, ..offered(Builtin::RefreshResource, description, parameters) }
 }
 
 pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {

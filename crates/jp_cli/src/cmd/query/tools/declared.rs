@@ -196,7 +196,8 @@ pub(super) fn limit(tool: &mut Tool, settings: Settings<'_>) -> Result<(), Failu
         tool.timeout = Duration::from_secs(seconds);
     }
     if let Some(bytes) = settings.first(|settings| settings.max_output_bytes) {
-        tool.max_output_bytes = usize::try_from(bytes.bytes()).unwrap_or(usize::MAX);
+        let bytes = usize::try_from(bytes.bytes()).unwrap_or(usize::MAX);
+        (tool.max_output_bytes, tool.max_binary_bytes) = (bytes, bytes);
     }
     Ok(())
 }
