@@ -189,6 +189,84 @@ fn no_result_of_a_tool_holds_where_the_workspace_is() {
     }
 }
 
+#[test]
+fn errors_of_jp_name_no_place_of_the_machine() {
+    let sandbox = Sandbox::new();
+    let [root, home] = [&sandbox.root, &sandbox.home].map(|path| support::shown(path));
+    sandbox.write("a b.txt", "content");
+    let programs = ["bin/run.sh", "~/tools/run.sh"].map(|name| {
+        let program = sandbox.write(name, "#!/bin/sh\necho \"$@\"\n");
+        fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        program
+    });
+    let uris = [
+        format!("cmd://{root}/bin/run.sh?arg=one"),
+        format!("cmd://{home}/tools/run.sh?arg=two"),
+        format!("cmd://cat?arg={}%2Fa%20b.txt", root.replace('/', "%2F")),
+    ];
+    let refresh = |uri: &str| calling(&[("refresh_resource", json!({"uri": uri}))]);
+    let calls = vec![
+        answer("Seen."),
+        refresh(&uris[0]),
+        refresh(&uris[1]),
+        refresh("nowhere"),
+        refresh("cmd://cat?arg=a%20b.txt"),
+        calling(&[
+            ("inside", json!({})),
+            ("outside", json!({})),
+            ("stays", json!({"action": "spawn", "handle": "h"})),
+        ]),
+        answer("Done."),
+    ];
+    let server = playing(calls);
+    let sandbox = sandbox.with_server(&server);
+    let tools = format!(
+        "[conversation.tools.inside]\ncommand = ['{{{{context.root}}}}/gone']\n\
+         [conversation.tools.outside]\ncommand = ['{home}/tools/gone']\n\
+         [conversation.tools.stays]\ncommand = ['{home}/tools/gone']\nstateful = true\n"
+    );
+    sandbox.write("~/.config/jp/config.toml", tools);
+    let attach = [
+        format!("cmd:{root}/bin/run.sh one"),
+        format!("cmd:{home}/tools/run.sh two"),
+        format!("cmd:cat '{root}/a b.txt'"),
+    ];
+    let arguments = attach.iter().flat_map(|command| ["-a", command]);
+    sandbox.jp(&["q", "--new", "look"].into_iter().chain(arguments).collect::<Vec<_>>()).succeeded();
+    programs.iter().for_each(|program| fs::remove_file(program).unwrap());
+    sandbox.jp(&["q", "--yes", "go"]).succeeded();
+    let mut results = support::results(&server);
+    let refreshed = results.remove(3);
+    assert!(refreshed.contains("content"), "what the list says can be asked for: {refreshed}");
+    insta::assert_snapshot!(results.join("\n\n"), @r#"
+    The tool reported an error:
+    bin/run.sh one could not be refreshed: there is no program "bin/run.sh". The conversation still holds what was read before.
+
+    The tool reported an error:
+    ~/tools/run.sh two could not be refreshed: there is no program "run.sh". The conversation still holds what was read before.
+
+    The tool reported an error:
+    "nowhere" is not attached to this conversation, so it is not read. What can be refreshed: cmd://~/tools/run.sh?arg=two, cmd://bin/run.sh?arg=one, cmd://cat?arg=a%20b.txt.
+
+    The tool reported an error:
+    The tool `inside` was not run: there is no program "gone". The person configures it at `conversation.tools.inside.command`.
+
+    The tool reported an error:
+    The tool `outside` was not run: there is no program "gone". The person configures it at `conversation.tools.outside.command`.
+
+    The tool reported an error:
+    `stays` can't be started, as "gone" can't: No such file or directory (os error 2).
+    "#);
+    for path in sandbox.files(".jp").iter().filter(|path| !path.ends_with("config.toml")) {
+        let text = String::from_utf8_lossy(&content(path)).into_owned();
+        for private in [root.clone(), root.replace('/', "%2F")] {
+            assert!(!text.contains(&private), "{private:?} is in {}: {text}", path.display());
+        }
+    }
+    let told = results.concat();
+    assert!(!told.contains(&home) && !told.contains(&home.replace('/', "%2F")), "{told}");
+}
+
 /// What is in it decides what runs unasked, and others may make directories in the temporary one.
 #[test]
 #[cfg(unix)]

@@ -35,7 +35,10 @@ impl Event {
             EventKind::Superseded(superseded) => {
                 superseded.dropped.iter_mut().for_each(|version| rewrite(&mut version.uri));
             }
-            EventKind::Notification(notification) => rewrite(&mut notification.uri),
+            EventKind::Notification(notification) => {
+                rewrite(&mut notification.uri);
+                notification.name.iter_mut().for_each(rewrite);
+            }
             EventKind::TurnStart
             | EventKind::Compaction(_)
             | EventKind::InquiryRequest(_)
@@ -86,5 +89,28 @@ fn value_places(value: &mut Value, rewrite: Rewrite<'_>) {
         Value::Array(values) => values.iter_mut().for_each(|value| value_places(value, rewrite)),
         Value::Object(map) => map_places(map, rewrite),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_resource::Checksum;
+
+    use super::*;
+    use crate::Notification;
+
+    #[test]
+    fn name_of_a_changed_command_is_its_command_line_and_may_name_a_place() {
+        let notification = Notification {
+            uri: "cmd://cat?arg=/w/a".to_owned(),
+            checksum: Checksum::of(b""),
+            name: Some("cat /w/a".to_owned()),
+            now: None,
+        };
+        let now = "2026-11-21T12:00:00Z".parse().unwrap();
+        let mut event = Event::new(now, EventKind::Notification(notification));
+        event.rewrite_places(|text| *text = text.replace("/w/", ""));
+        let EventKind::Notification(notification) = event.kind else { panic!("{event:?}") };
+        assert_eq!((&*notification.uri, notification.name.as_deref()), ("cmd://cat?arg=a", Some("cat a")));
     }
 }

@@ -1,4 +1,10 @@
-use std::{io, path::PathBuf, process::ExitStatus, time::Duration};
+use std::{
+    error::Error,
+    io, iter,
+    path::{Path, PathBuf},
+    process::ExitStatus,
+    time::Duration,
+};
 
 /// Why there is no output of a program.
 #[derive(Debug, thiserror::Error)]
@@ -50,4 +56,64 @@ pub enum ProcessError {
         /// Why it failed.
         source: io::Error,
     },
+}
+
+impl ProcessError {
+    /// Describes the error with its causes, for text that is stored and may be read on other machines.
+    ///
+    /// Programs are named by [`brief_program`].
+    #[must_use]
+    pub fn describe(&self, root: &Path) -> String {
+        match self {
+            Self::Missing { path } => {
+                format!("there is no program {:?}", brief_program(&path.to_string_lossy(), root))
+            }
+            Self::Start { program, source } => {
+                format!("{:?} can't be started: {source}", brief_program(program, root))
+            }
+            error => {
+                let causes = iter::successors(Some(error as &dyn Error), |error| (*error).source());
+                causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+            }
+        }
+    }
+}
+
+/// Returns a program's name for text that may be read on other machines: its path from `root`, or its
+/// file name if it is outside. A bare name and a relative path stay as they are.
+#[must_use]
+pub fn brief_program(program: &str, root: &Path) -> String {
+    let path = Path::new(program);
+    let brief = match path.strip_prefix(root) {
+        Ok(path) => path,
+        Err(_) if path.is_absolute() => path.file_name().map_or(path, Path::new),
+        Err(_) => path,
+    };
+    brief.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn program_is_called_by_its_path_from_the_root_or_by_its_name() {
+        let root = Path::new("/home/me/project");
+        for (program, brief) in [
+            ("/home/me/project/bin/run", "bin/run"),
+            ("/home/me/bin/run", "run"),
+            ("./bin/run", "./bin/run"),
+            ("run", "run"),
+        ] {
+            assert_eq!(brief_program(program, root), brief);
+        }
+        let missing = ProcessError::Missing { path: "/home/me/bin/run".into() };
+        assert_eq!(missing.describe(root), "there is no program \"run\"");
+        let source = io::ErrorKind::PermissionDenied.into();
+        let refused = ProcessError::Start { program: "/home/me/project/run".into(), source };
+        assert_eq!(refused.describe(root), "\"run\" can't be started: permission denied");
+        let unread = ProcessError::Output { source: io::ErrorKind::BrokenPipe.into() };
+        assert_eq!(unread.describe(root), "its output can't be read: broken pipe");
+    }
 }

@@ -10,6 +10,6 @@ pub mod group;
 mod kept;
 mod run;
 
-pub use error::ProcessError;
+pub use error::{ProcessError, brief_program};
 pub use kept::Kept;
 pub use run::{Bounds, Captured, End, Output, capture, run};

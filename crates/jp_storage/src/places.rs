@@ -53,17 +53,40 @@ impl Places {
 
     fn plain_to_disk(&self, text: &str) -> String {
         rewrite(text, |rest, previous| {
-            let ends_segment = |length: usize| !rest[length..].chars().next().is_some_and(is_segment);
             if let Some(marker) = Marker::at(rest) {
                 return Some((marker.text(marker.tildes + 1), marker.length));
             }
-            if rest.starts_with(&self.uri) && ends_segment(self.uri.len()) {
-                return Some(("workspace://".to_owned(), self.uri.len()));
-            }
-            let is_path = !self.path.is_empty() && previous != Some('/') && rest.starts_with(&self.path);
-            (is_path && ends_segment(self.path.len()))
-                .then(|| ("workspace-path://".to_owned(), self.path.len()))
+            let (marker, length) = self.root_at(rest, previous)?;
+            Some((marker.to_owned(), length))
         })
+    }
+
+    /// Finds the root at the beginning of `rest`: the marker for it, and how many bytes name it.
+    fn root_at(&self, rest: &str, previous: Option<char>) -> Option<(&'static str, usize)> {
+        let ends_segment = |length: usize| !rest[length..].chars().next().is_some_and(is_segment);
+        if rest.starts_with(&self.uri) && ends_segment(self.uri.len()) {
+            return Some(("workspace://", self.uri.len()));
+        }
+        let is_path = !self.path.is_empty() && previous != Some('/') && rest.starts_with(&self.path);
+        (is_path && ends_segment(self.path.len())).then_some(("workspace-path://", self.path.len()))
+    }
+
+    /// Returns `text` with `stand_in` instead of the root, for messages: `.` before a path is left out.
+    ///
+    /// This can't be undone, so don't use it for text that is read again.
+    #[must_use]
+    pub fn shorten(&self, text: &str, stand_in: &str) -> String {
+        let shorten = |text: &str| {
+            rewrite(text, |rest, previous| {
+                let (_, length) = self.root_at(rest, previous)?;
+                let below = rest[length..].strip_prefix('/').and_then(|below| below.chars().next());
+                match below.is_some_and(is_segment) && stand_in == "." {
+                    true => Some((String::new(), length + 1)),
+                    false => Some((stand_in.to_owned(), length)),
+                }
+            })
+        };
+        shorten(&rewrite_command(text, shorten))
     }
 
     fn plain_from_disk(&self, text: &str) -> String {
@@ -236,6 +259,23 @@ mod tests {
             assert_eq!(places.to_disk(memory), disk);
             assert_eq!(places.from_disk(disk), memory);
         }
+    }
+
+    #[test]
+    fn message_names_what_is_in_the_root_without_where_that_is() {
+        let places = Places::new("/home/me/my project");
+        for (text, shortened) in [
+            ("file:///home/me/my%20project/src/a.rs", "src/a.rs"),
+            ("/home/me/my project/src", "src"),
+            ("cat '/home/me/my project'; ls", "cat '.'; ls"),
+            ("/home/me/my project.bak", "/home/me/my project.bak"),
+            ("cmd://cat?arg=%2Fhome%2Fme%2Fmy%20project%2Fa", "cmd://cat?arg=a"),
+            ("workspace:///a", "workspace:///a"),
+        ] {
+            assert_eq!(places.shorten(text, "."), shortened);
+        }
+        let home = Places::new("/home/me");
+        assert_eq!(home.shorten("/home/me/bin/run /home/me", "~"), "~/bin/run ~");
     }
 
     #[test]

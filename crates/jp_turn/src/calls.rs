@@ -351,7 +351,12 @@ impl Driver<'_, '_> {
                 self.host.take(TurnEvent::Record(kinds));
             }
             Wish::Blob(checksum, reply) => {
-                _ = reply.send(self.host.blob(&checksum).map_err(|error| error.to_string()));
+                let blob = self.host.blob(&checksum).map_err(|error| {
+                    // It says where the content is stored, which no result may hold.
+                    self.host.take(TurnEvent::Notice(&format!("content of a result can't be read: {error}")));
+                    "its content is missing or damaged".to_owned()
+                });
+                _ = reply.send(blob);
             }
             Wish::Done(ended) => self.done(*ended),
         }

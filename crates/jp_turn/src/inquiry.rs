@@ -9,7 +9,7 @@ use jp_llm::{Error, FinishReason, Format, StreamEvent};
 use jp_tool::{ContentBlock, InputRequest, ToolResponse};
 use serde_json::{Map, Value, json};
 
-use crate::{Host, Schema, Turn, TurnEvent, calls::Inquiry, record};
+use crate::{Host, Schema, Turn, TurnEvent, calls::Inquiry, record, run::describe};
 
 /// How often the model is asked for an answer that fits.
 const TRIES: usize = 2;
@@ -139,9 +139,16 @@ struct Said {
 
 /// Sends the question and collects what the model says; the error is of a request that got no answer.
 async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Result<Said, String> {
-    let body = host.body(aside).map_err(|error| error.to_string())?;
+    let body = match host.body(aside) {
+        Ok(body) => body,
+        Err(error) => {
+            // It may say where content is stored, which no event may hold.
+            host.take(TurnEvent::Notice(&format!("the question to the model can't be built: {error}")));
+            return Err("the request can't be built".to_owned());
+        }
+    };
     let sent = turn.client.send(&body, &mut |notice| host.take(TurnEvent::Retry(notice))).await;
-    let mut response = sent.map_err(|error| error.to_string())?;
+    let mut response = sent.map_err(|error| describe(&error))?;
     let (mut said, mut usage) = (Said::default(), None);
     loop {
         match response.next().await {
@@ -163,7 +170,7 @@ async fn said(aside: &[EventKind], turn: &Turn<'_>, host: &mut dyn Host) -> Resu
 fn lost(error: &Error) -> String {
     match error {
         Error::Stream { fault, .. } => fault.to_string(),
-        error => error.to_string(),
+        error => describe(error),
     }
 }
 

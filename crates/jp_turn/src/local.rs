@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use jp_process::{Bounds, End, ProcessError};
+use jp_process::{Bounds, End, ProcessError, brief_program};
 use jp_tool::{Called, Invocation, Surroundings, ToolResponse};
 use serde_json::{Map, Value};
 
@@ -106,7 +106,10 @@ impl Call<'_> {
             ProcessError::Start { source, .. } if source.kind() == io::ErrorKind::ArgumentListTooLong => {
                 "its command line would be too long; the program finds its arguments on stdin, too".to_owned()
             }
-            error => told_as_configured(error, &template::fill(&self.command.words[0], document)),
+            error => {
+                let program = template::fill(&self.command.words[0], document);
+                told_as_configured(error, &brief_program(&program, &self.toolbox.surroundings.root))
+            }
         };
         line.notice(format!("`{name}` was not run: {reason}; it is configured at {place}"));
         ToolResponse::failed(format!(

@@ -200,8 +200,17 @@ fn cut_off(outcome: &Outcome) -> Option<String> {
             Fault::Truncated | Fault::Broken(_) | Fault::Idle { .. } => format!("connection lost: {fault}"),
             fault => format!("failed to read the answer: {fault}"),
         }),
-        Outcome::Failed(error) => Some(format!("failed to {error}")),
+        Outcome::Failed(error) => Some(format!("failed to {}", describe(error))),
         Outcome::Unprepared(_) | Outcome::Endless { .. } => None,
+    }
+}
+
+/// Describes a failed request for an event, without the URI of content that could not be loaded: it
+/// may be a path of this machine.
+pub(crate) fn describe(error: &Error) -> String {
+    match error {
+        Error::Load { .. } => "load content for the request".to_owned(),
+        error => error.to_string(),
     }
 }
 

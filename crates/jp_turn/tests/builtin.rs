@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 struct Agreeing {
     asked: Vec<PermissionRequest>,
     recorded: Vec<EventKind>,
+    notices: Vec<String>,
 }
 
 impl Host for Agreeing {
@@ -30,6 +31,7 @@ impl Host for Agreeing {
                 self.asked.push(request);
                 reply.send(Decision::Allow).unwrap();
             }
+            TurnEvent::Notice(notice) => self.notices.push(notice.to_owned()),
             _ => {}
         }
     }
@@ -39,8 +41,11 @@ impl Host for Agreeing {
         Ok(body)
     }
 
-    fn blob(&mut self, _: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
-        Ok(None)
+    fn blob(&mut self, checksum: &Checksum) -> Result<Option<Vec<u8>>, Box<dyn Error + Send + Sync>> {
+        match *checksum == Checksum::of(b"damaged") {
+            true => Err("read /home/jean/project/.jp/blobs/ab: it does not decompress".into()),
+            false => Ok(None),
+        }
     }
 }
 
@@ -127,6 +132,16 @@ fn readers_run_and_writers_ask_with_what_they_will_do() {
     delete c.rs (2 bytes, 1 line)
     ");
     assert_eq!(fs::read_to_string(root.path().join("a.rs")).unwrap(), "fn b() {}\n");
+}
+
+#[test]
+fn content_that_can_not_be_read_is_told_to_the_model_without_where_it_is() {
+    let root = tempfile::tempdir().unwrap();
+    let uri = format!("jp://blob/{}", Checksum::of(b"damaged"));
+    let host = turn(root.path(), &Stream::default(), &[("read_more", json!({"uri": uri}))]);
+    let result = serde_json::to_value(&host.results()[0].content).unwrap();
+    assert_eq!(result[0]["text"], format!("{uri} could not be read: its content is missing or damaged."));
+    assert!(host.notices[0].contains("/home/jean/project/.jp/blobs/ab"), "{:?}", host.notices);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::{
 };
 
 use jp_conversation::ToolCallRequest;
+use jp_process::brief_program;
 use jp_tool::{ContentBlock, InputRequest, Status, ToolResponse};
 use serde_json::{Map, Value};
 
@@ -74,8 +75,8 @@ impl Interaction<'_> {
         let command = order::command(self.tool, &self.order.input, &self.toolbox.surroundings)?;
         // Where it is looked for is this machine's alone.
         let program = match &self.tool.source {
-            Source::Local(command) => command.words[0].as_str(),
-            Source::Builtin(_) | Source::Server(_) => "jp",
+            Source::Local(command) => brief_program(&command.words[0], &self.toolbox.surroundings.root),
+            Source::Builtin(_) | Source::Server(_) => "jp".to_owned(),
         };
         let process = match self.stateful.keep {
             true => Process::keep(command, &self.directory()?),

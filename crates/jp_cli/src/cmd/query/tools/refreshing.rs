@@ -12,7 +12,7 @@ use std::{
 use jp_attachment::{Declared, Displays, Place, Reach, ReadMcp, Source, parse_stored};
 use jp_conversation::{Declaration, Stream, resolution};
 use jp_resource::uri::{self, PathStyle};
-use jp_storage::Trust;
+use jp_storage::{Places, Trust};
 use jp_turn::{Consent, Permission, Refresh, Refreshed, Refreshing, Tool};
 
 use self::{cause::cause, memory::Memory};
@@ -98,7 +98,8 @@ impl Refresher {
         let found = self.of_uri(text).or_else(|| of_path(text));
         let found = found.or_else(|| of_path(uri::split_fragment(text).0));
         let (uri, held) = found.map_or_else(|| self.named(text), Ok)?;
-        let label = held.name.clone().unwrap_or_else(|| shown(uri, &self.place));
+        let name = held.name.as_ref().map(|name| brief(name, &self.place));
+        let label = name.unwrap_or_else(|| shown(uri, &self.place));
         Ok(Found { uri, held, label })
     }
 
@@ -112,7 +113,8 @@ impl Refresher {
     /// Finds the only one of a name.
     fn named(&self, name: &str) -> Result<(&str, &Held), String> {
         let is_named = |(uri, held): &(&String, &Held)| {
-            held.name.as_deref() == Some(name) || shown(uri, &self.place) == name
+            let is_name = |known: &str| known == name || brief(known, &self.place) == name;
+            held.name.as_deref().is_some_and(is_name) || shown(uri, &self.place) == name
         };
         let found: Vec<_> = self.held.iter().filter(is_named).collect();
         match &found[..] {
@@ -138,7 +140,7 @@ impl Refresher {
 
     /// Finds out what gives a resource on this machine.
     fn source(&self, found: &Found<'_>) -> Result<Declared, String> {
-        let failed = |error| found.failed(&cause(&error));
+        let failed = |error| found.failed(&cause(&error, &self.place));
         let declaration = found.held.declaration.clone().unwrap_or_else(|| Declaration::new(found.uri));
         let declared = self.configured.read(&declaration, &self.place).map_err(failed)?;
         let declared = self.narrowed(declared, found.uri).map_err(failed)?;
@@ -202,7 +204,7 @@ impl Refresher {
         let excludes = self.excludes.iter().filter(|_| is_of_files);
         let wanted: Vec<_> = excludes.chain([declared]).cloned().collect();
         let resolved = jp_attachment::resolve(&wanted, &resolving);
-        let resolved = resolved.map_err(|error| found.failed(&cause(&error)))?;
+        let resolved = resolved.map_err(|error| found.failed(&cause(&error, &self.place)))?;
         let resource = resolved.resources.into_iter().find(|resource| resource.uri == found.uri);
         let resource = resource.and_then(|resource| store.load(resource)).ok_or_else(|| {
             found.failed("what attached it does not give it any more: it was moved or excluded")
@@ -289,7 +291,7 @@ fn shown(uri: &str, place: &Place) -> String {
     let Some(path) =
         uri.starts_with("file:").then(|| uri::file_path(whole, PathStyle::native()).ok()).flatten()
     else {
-        return uri.to_owned();
+        return brief(uri, place);
     };
     let path = Path::new(&path);
     let path = match path.strip_prefix(&place.root) {
@@ -304,6 +306,15 @@ fn shown(uri: &str, place: &Place) -> String {
 /// Returns the URI that a path from the root has.
 fn uri_of(path: &str, place: &Place) -> Option<String> {
     uri::file_uri(place.root.join(path).to_str()?, PathStyle::native()).ok()
+}
+
+/// Writes a command line, or its URI, without where the workspace and the home directory are.
+fn brief(text: &str, place: &Place) -> String {
+    let text = Places::new(&place.root.to_string_lossy()).shorten(text, ".");
+    match &place.home {
+        Some(home) => Places::new(&home.to_string_lossy()).shorten(&text, "~"),
+        None => text,
+    }
 }
 
 /// Names some of them, and how many more there are.

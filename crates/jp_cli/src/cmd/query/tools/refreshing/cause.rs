@@ -1,11 +1,12 @@
 //! Why something was not read again, in words that a conversation may keep.
 
-use jp_attachment::{AttachError, BearError, McpError};
+use jp_attachment::{AttachError, BearError, McpError, Place};
 
 use crate::{error::chain, output::without_credentials, servers::reading};
 
-/// Returns the cause as a fragment. It names no path: results are stored, and may be read on other machines.
-pub(super) fn cause(error: &AttachError) -> String {
+/// Returns the cause as a fragment. It names no path outside the workspace, because results are
+/// stored and may be read on other machines.
+pub(super) fn cause(error: &AttachError, place: &Place) -> String {
     match error {
         AttachError::Missing { .. } => "nothing is there any more".to_owned(),
         AttachError::NoMatch { .. } | AttachError::EmptyDirectory { .. } => {
@@ -34,7 +35,7 @@ pub(super) fn cause(error: &AttachError) -> String {
         AttachError::Changing { .. } => "it keeps changing while it is read".to_owned(),
         AttachError::Unsupported { scheme, .. } => format!("nothing here reads `{scheme}`"),
         AttachError::Http { source, .. } => without_credentials(&chain(&**source)),
-        AttachError::Command { source, .. } => chain(source),
+        AttachError::Command { source, .. } => source.describe(&place.root),
         AttachError::Mcp { server, source: McpError::NoClient, .. } => format!(
             "nothing here reads the MCP server {server:?}; ask the person to attach what it has now as a file"
         ),
