@@ -478,3 +478,99 @@ fn tool_is_offered_where_the_configuration_declares_or_chooses_it() {
     sandbox.jp(&["q", "x"]).succeeded();
     assert!(!offers(&server));
 }
+
+/// Refreshes each of these in one turn, and returns the results.
+fn refreshed_all(sandbox: Sandbox, spellings: &[String]) -> (Sandbox, Vec<Value>) {
+    let calls: Vec<_> = spellings.iter().map(|text| ("refresh_resource", json!({"uri": text}))).collect();
+    let server = playing(vec![calling(&calls), answer("Done.")]);
+    let sandbox = sandbox.with_server(&server);
+    sandbox.jp(&["q", "--yes", "again"]).succeeded();
+    let responses = responses(&sandbox);
+    (sandbox, responses)
+}
+
+#[test]
+fn attached_file_is_found_however_it_is_spelled() {
+    let sandbox = Sandbox::new().with_server(&answering("Seen."));
+    sandbox.write("src/R&D plan.txt", "x");
+    sandbox.write("src/other.txt", "y");
+    std::os::unix::fs::symlink("R&D plan.txt", sandbox.path("src/link")).unwrap();
+    let server = answering("Seen.");
+    let sandbox = sandbox.with_server(&server);
+    sandbox.jp(&["q", "--new", "-a", "src/R&D plan.txt", "look"]).succeeded();
+    let root = sandbox.root.display().to_string();
+    let uri = file_uri(&sandbox, "src/R&D%20plan.txt");
+    let spellings = [
+        "src/R&D plan.txt".to_owned(),
+        "./src/R&D plan.txt".to_owned(),
+        "src/../src//R&D%20plan.txt".to_owned(),
+        format!("{root}/src/R&D plan.txt"),
+        format!("{root}/src/R&amp;D plan.txt#L1"),
+        "src/R&#38;D plan.txt".to_owned(),
+        "file:src/R&D plan.txt".to_owned(),
+        "file:./src/R%26D%20plan.txt".to_owned(),
+        "FILE:///src/R&D%20plan.txt".to_owned(),
+        uri.replace("file://", "file:"),
+        uri.replace("file://", "file://localhost"),
+        uri.replace("file:", "File:"),
+        uri.replace('&', "&amp;"),
+        uri.replace('&', "%26"),
+        uri.replace("src", "%73rc"),
+        uri.replace("src", "./src/."),
+        "src/link".to_owned(),
+    ];
+    let (sandbox, responses) = refreshed_all(sandbox, &spellings);
+    assert_eq!(responses.len(), spellings.len());
+    for (spelling, response) in spellings.iter().zip(responses) {
+        assert_eq!(response["is_error"], false, "{spelling}: {response}");
+        assert_eq!(response["content"][0]["resource"]["uri"], attached(&sandbox)["uri"], "{spelling}");
+    }
+}
+
+#[test]
+fn what_is_not_held_is_refused_however_it_is_spelled() {
+    let sandbox = Sandbox::new();
+    let server = answering("Seen.");
+    let sandbox = sandbox.with_server(&server);
+    sandbox.write("known.txt", "x");
+    sandbox.write("other&.txt", "y");
+    let outside = sandbox.write("~/Notes.md", "z");
+    let attach = ["q", "--new", "-a", "known.txt", "-a", &support::shown(&outside), "look"];
+    sandbox.jp(&attach).succeeded();
+    let events = sandbox.events();
+    let request = events.iter().find(|event| event["type"] == "chat_request").unwrap();
+    let external = request["resources"][1]["uri"].as_str().unwrap();
+    assert!(external.starts_with("external:"), "{external}");
+    let uri = file_uri(&sandbox, "other&.txt");
+    let spellings = [
+        "other&amp;.txt".to_owned(),
+        "file:other%26.txt".to_owned(),
+        uri.replace("file://", "file://localhost"),
+        uri.replace('&', "&amp;"),
+        "file:///known.txt/../other&.txt".to_owned(),
+        external.replace("Notes", "%4Eotes"),
+        external.replace("external:", "EXTERNAL:"),
+        support::shown(&outside),
+        "~/Notes.md".to_owned(),
+    ];
+    let (_sandbox, responses) = refreshed_all(sandbox, &spellings);
+    for (spelling, response) in spellings.iter().zip(responses) {
+        let text = response["content"][0]["text"].as_str().unwrap();
+        assert!(text.contains("is not attached to this conversation"), "{spelling}: {response}");
+    }
+}
+
+#[test]
+fn page_and_command_are_found_in_other_spellings() {
+    let page = page();
+    let url = format!("{}/notes?a=1&b=2", page.url());
+    let sandbox = Sandbox::new();
+    let server = answering("Seen.");
+    let sandbox = sandbox.with_server(&server);
+    sandbox.jp(&["q", "--new", "-a", &url, "-a", "cmd:echo a b", "look"]).succeeded();
+    let spellings = [url.replace('&', "&amp;"), url.replace("http:", "HTTP:"), "cmd:echo a b".to_owned()];
+    let (_sandbox, responses) = refreshed_all(sandbox, &spellings);
+    let told: Vec<_> = responses.iter().map(|response| response["content"][0].to_string()).collect();
+    assert_eq!(told.len(), spellings.len());
+    assert!(told.iter().all(|text| !text.contains("is not attached")), "{told:?}");
+}

@@ -2,6 +2,7 @@
 
 mod cause;
 mod memory;
+mod spelling;
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +16,11 @@ use jp_resource::uri::{self, PathStyle};
 use jp_storage::{Places, Trust};
 use jp_turn::{Consent, Permission, Refresh, Refreshed, Refreshing, Tool};
 
-use self::{cause::cause, memory::Memory};
+use self::{
+    cause::cause,
+    memory::Memory,
+    spelling::{unescape, uri_of, uris_of},
+};
 use crate::{
     cmd::query::{
         Asked,
@@ -91,16 +96,29 @@ impl Refresher {
         })
     }
 
-    /// Finds what is meant: that very URI or path, else the one that differs in nothing but the fragment, else what is
-    /// called so.
+    /// Finds what is meant: that very URI or path, else the one that differs in nothing but the fragment, else another
+    /// spelling of it, else what is called so. All that with the entities of XML too, in which a model is shown URIs.
+    ///
+    /// Only what the conversation holds is found, however it is spelled.
     fn find(&self, text: &str) -> Result<Found<'_>, String> {
-        let of_path = |path| self.of_uri(&uri_of(path, &self.place)?);
-        let found = self.of_uri(text).or_else(|| of_path(text));
-        let found = found.or_else(|| of_path(uri::split_fragment(text).0));
-        let (uri, held) = found.map_or_else(|| self.named(text), Ok)?;
+        let unescaped = unescape(text);
+        let found = self.of_text(text).or_else(|| self.of_text(&unescaped));
+        let (uri, held) = found.map_or_else(|| self.named(text, &unescaped), Ok)?;
         let name = held.name.as_ref().map(|name| brief(name, &self.place));
         let label = name.unwrap_or_else(|| shown(uri, &self.place));
         Ok(Found { uri, held, label })
+    }
+
+    fn of_text(&self, text: &str) -> Option<(&str, &Held)> {
+        let of_path = |path| self.of_uri(&uri_of(path, &self.place)?);
+        let found = self.of_uri(text).or_else(|| of_path(text));
+        let found = found.or_else(|| of_path(uri::split_fragment(text).0));
+        found.or_else(|| {
+            let spelled = uris_of(text, &self.place);
+            // A server's URIs are what it says, byte for byte.
+            let of_uri = |uri: &String| self.of_uri(uri).filter(|(_, held)| !held.is_of_server());
+            spelled.iter().find_map(of_uri)
+        })
     }
 
     fn of_uri(&self, uri: &str) -> Option<(&str, &Held)> {
@@ -110,11 +128,12 @@ impl Refresher {
         found.map(|(uri, held)| (uri.as_str(), held))
     }
 
-    /// Finds the only one of a name.
-    fn named(&self, name: &str) -> Result<(&str, &Held), String> {
+    /// Finds the only one of a name, in either of its spellings.
+    fn named(&self, name: &str, unescaped: &str) -> Result<(&str, &Held), String> {
+        let is_name = |known: &str| known == name || known == unescaped;
         let is_named = |(uri, held): &(&String, &Held)| {
-            let is_name = |known: &str| known == name || brief(known, &self.place) == name;
-            held.name.as_deref().is_some_and(is_name) || shown(uri, &self.place) == name
+            let has_name = |name| is_name(name) || is_name(&brief(name, &self.place));
+            held.name.as_deref().is_some_and(has_name) || is_name(&shown(uri, &self.place))
         };
         let found: Vec<_> = self.held.iter().filter(is_named).collect();
         match &found[..] {
@@ -232,6 +251,11 @@ impl Refresh for Refresher {
 }
 
 impl Held {
+    /// Returns whether an MCP server gave it.
+    fn is_of_server(&self) -> bool {
+        self.declaration.as_ref().and_then(Declaration::server).is_some()
+    }
+
     /// Returns whether nothing says where it is from.
     fn is_snapshot(&self, uri: &str) -> bool {
         Declaration::new(uri).names_snapshot()
@@ -301,11 +325,6 @@ fn shown(uri: &str, place: &Place) -> String {
     let names: Vec<_> = path.iter().map(|name| name.to_string_lossy()).collect();
     let fragment = fragment.map(|fragment| format!("#{fragment}")).unwrap_or_default();
     format!("{}{fragment}", names.join("/"))
-}
-
-/// Returns the URI that a path from the root has.
-fn uri_of(path: &str, place: &Place) -> Option<String> {
-    uri::file_uri(place.root.join(path).to_str()?, PathStyle::native()).ok()
 }
 
 /// Writes a command line, or its URI, without where the workspace and the home directory are.
