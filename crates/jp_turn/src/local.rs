@@ -25,11 +25,9 @@ use crate::{
     call::Plan,
     calls::Line,
     excerpt,
-    parse::{parse_command_output, warning_block},
+    parse::{MAX_PRINTED, parse_command_output, warning_block},
 };
 
-/// How much is kept of what a program prints to one of its outputs.
-const MAX_BYTES: u64 = 16_000_000;
 /// How many warnings of one result are told, and how long each may be.
 const MAX_WARNINGS: usize = 10;
 const WARNING_CHARACTERS: usize = 300;
@@ -72,8 +70,11 @@ impl Call<'_> {
             Ok(program) => program,
             Err(reason) => return ToolResponse::failed(reason),
         };
-        let bounds =
-            Bounds { timeout: self.tool.timeout, max_bytes: MAX_BYTES, is_moot: &|| line.is_cancelled() };
+        let bounds = Bounds {
+            timeout: self.tool.timeout,
+            max_bytes: MAX_PRINTED as u64,
+            is_moot: &|| line.is_cancelled(),
+        };
         // It ends with a newline for those who read lines.
         let captured = match jp_process::capture(program, format!("{document}\n").as_bytes(), &bounds) {
             Ok(captured) => captured,

@@ -4,9 +4,14 @@ mod outcome;
 
 use jp_process::{Captured, End, Kept};
 use jp_tool::{ContentBlock, ToolResponse};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
 use self::outcome::Outcome;
+
+/// How much is kept of what a tool prints, to each of its outputs or in a line, in bytes: as much as a message of an MCP
+/// server may have. Much less is shown; `read_more` reads on in the rest.
+pub(crate) const MAX_PRINTED: usize = 64_000_000;
 
 /// A response, and what of it could not be read.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +26,7 @@ pub struct Parsed {
 ///
 /// A JSON object with a `content` array is a response of blocks: one that is malformed costs itself and a warning.
 /// jp's older `Outcome` becomes blocks too. Everything else is text as it is, half a JSON document as well; bytes that
-/// are no UTF-8 are replaced.
+/// are no UTF-8 are replaced. Output that was not kept whole is an error: nobody may take it for all there was.
 ///
 /// A program that failed gives an error, with what it printed to stderr and how it ended as text: by an exit status
 /// other than 0, unless its JSON says `isError` itself; by a signal, or because it was ended, in any case, and then its
@@ -32,10 +37,12 @@ pub fn parse_command_output(captured: Captured) -> Parsed {
     let Captured { stdout, stderr, end, was_held } = captured;
     let mut warnings = Vec::new();
     let is_whole = stdout.left_out() == 0;
+    let is_stderr_whole = stderr.left_out() == 0;
     let stdout = text(stdout, "standard output", &mut warnings);
     let structured = if is_whole { structured(&stdout, &mut warnings) } else { None };
-    let stderr = || stderr_block(text(stderr, "standard error", &mut Vec::new()));
-    let response = match structured {
+    let mut of_stderr = None;
+    let stderr = || stderr_block(text(stderr, "standard error", of_stderr.insert(Vec::new())));
+    let mut response = match structured {
         Some(Structured { response, is_error }) => match (end, is_error) {
             (End::Exited(0), _) | (End::Exited(_), Some(false)) => response,
             _ => failed(response, end, stderr()),
@@ -48,6 +55,9 @@ pub fn parse_command_output(captured: Captured) -> Parsed {
             }
         }
     };
+    response.is_error |= !is_whole || (of_stderr.is_some() && !is_stderr_whole);
+    // That it is not all UTF-8 is of no interest: it is no result.
+    warnings.extend(of_stderr.filter(|_| !is_stderr_whole).unwrap_or_default());
     if was_held {
         warnings.push("something that it started still held its output; it is not waited for".to_owned());
     }
@@ -67,9 +77,26 @@ struct Structured {
     is_error: Option<bool>,
 }
 
+/// Fields that distinguish a response from other JSON.
+#[derive(Deserialize)]
+struct Envelope {
+    content: Option<IgnoredAny>,
+    r#type: Option<IgnoredAny>,
+}
+
+impl Envelope {
+    fn is_response(&self) -> bool {
+        self.content.is_some() || self.r#type.is_some()
+    }
+}
+
 fn structured(stdout: &str, warnings: &mut Vec<String>) -> Option<Structured> {
     let json = stdout.strip_prefix('\u{feff}').unwrap_or(stdout).trim();
     if !json.starts_with('{') {
+        return None;
+    }
+    // Of what is no response nothing is built: it may be large, and many values take many times their text.
+    if serde_json::from_str::<Envelope>(json).is_ok_and(|envelope| !envelope.is_response()) {
         return None;
     }
     let value: Value = serde_json::from_str(json).ok()?;
@@ -159,7 +186,7 @@ pub(crate) fn text(output: Kept, name: &str, warnings: &mut Vec<String>) -> Stri
         let (head, head_is_text) = readable(head);
         let (tail, tail_is_text) = readable(tail[rest..].to_vec());
         warnings.push(format!(
-            "it printed {} bytes to its {name}; of these {left_out}, in the middle, are not kept",
+            "it printed {} bytes to its {name}, and jp keeps at most {MAX_PRINTED}: {left_out} bytes in the middle are lost; make it print less, or write to a file",
             left_out + (head.len() + tail.len()) as u64
         ));
         let gap = format!("\n[{left_out} bytes that were printed here are not kept]\n");

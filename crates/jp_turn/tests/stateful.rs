@@ -702,10 +702,10 @@ fn resource_that_nothing_identifies_is_skipped() {
 
 #[test]
 fn endless_line_ends_the_process() {
-    let script = "read -r line; head -c 17000000 /dev/zero; sleep 30";
+    let script = "read -r line; head -c 65000000 /dev/zero; sleep 30";
     let course = Play::script(script).calls(vec![spawn("h"), call("fetch", "h", json!({}))]);
     insta::assert_snapshot!(course.text(), @r#"
-    ! `t` wrote a line of more than 16 MB and was ended.
+    ! `t` wrote a line of more than 64000000 bytes and was ended.
     Status of "h": stopped.
     ---
     ! `t` has no handle "h": none is live; what is not kept ends with its turn. `spawn` starts one.

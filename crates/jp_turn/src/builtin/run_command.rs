@@ -12,11 +12,8 @@ use crate::{
     Preview, Tool, Toolbox,
     call::Plan,
     calls::Line,
-    parse::{sentence, stderr_block, text, warning_block},
+    parse::{MAX_PRINTED, sentence, stderr_block, text, warning_block},
 };
-
-/// How much a command may print, in bytes.
-const MAX_BYTES: u64 = 16_000_000;
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -82,7 +79,8 @@ fn shell(command: &str) -> Command {
 
 /// Runs a program to its end and tells what it printed: as text, whatever it is.
 fn run(program: Command, tool: &Tool, line: &Line) -> ToolResponse {
-    let bounds = Bounds { timeout: tool.timeout, max_bytes: MAX_BYTES, is_moot: &|| line.is_cancelled() };
+    let bounds =
+        Bounds { timeout: tool.timeout, max_bytes: MAX_PRINTED as u64, is_moot: &|| line.is_cancelled() };
     match jp_process::capture(program, &[], &bounds) {
         Ok(captured) => told(captured, line),
         Err(error) => ToolResponse::failed(format!("The command failed: {error}.")),
@@ -91,6 +89,7 @@ fn run(program: Command, tool: &Tool, line: &Line) -> ToolResponse {
 
 fn told(captured: Captured, line: &Line) -> ToolResponse {
     let mut warnings = Vec::new();
+    let is_whole = captured.stdout.left_out() + captured.stderr.left_out() == 0;
     let stdout = text(captured.stdout, "standard output", &mut warnings);
     let stderr = text(captured.stderr, "standard error", &mut warnings);
     let mut blocks = Vec::new();
@@ -111,5 +110,5 @@ fn told(captured: Captured, line: &Line) -> ToolResponse {
         line.notice(format!("`run_command`: {warning}"));
     }
     blocks.extend(warning_block(&warnings));
-    ToolResponse { is_error: captured.end != End::Exited(0), ..ToolResponse::new(blocks) }
+    ToolResponse { is_error: captured.end != End::Exited(0) || !is_whole, ..ToolResponse::new(blocks) }
 }

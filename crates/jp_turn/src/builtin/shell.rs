@@ -21,6 +21,9 @@ use crate::{Action, Source, Stateful, Tool};
 /// The subcommand of `jp` that serves a session.
 pub(crate) const SUBCOMMAND: &str = "shell-session";
 
+/// How much of a result the model is shown, in bytes; a shell is talked to often.
+const MAX_OUTPUT_BYTES: usize = 64_000;
+
 /// What a call is told where the configuration says that the tool does not live on.
 pub(super) const NOT_STATEFUL: &str =
     "The shell is a tool that lives on between calls; it is configured as one that does not.";
@@ -43,6 +46,7 @@ pub(super) fn tool() -> Tool {
     let actions = vec![Action::Spawn, Action::Fetch, Action::Apply, Action::Abort];
     Tool {
         description: DESCRIPTION.to_owned(),
+        max_output_bytes: MAX_OUTPUT_BYTES,
         stateful: Some(Stateful { actions, keep: false }),
         ..Tool::new("shell", parameters, Source::Builtin(Builtin::Shell))
     }

@@ -267,8 +267,23 @@ fn gap_in_the_output_is_said_where_it_is() {
     let parsed =
         parse_command_output(Captured { stdout, stderr: "".into(), end: End::Exited(0), was_held: false });
     assert_eq!(blocks(&parsed), ["1234\n[8 bytes that were printed here are not kept]\n2345"]);
-    let said = "it printed 16 bytes to its standard output; of these 8, in the middle, are not kept";
+    let said = "it printed 16 bytes to its standard output, and jp keeps at most 64000000: 8 bytes in the middle are lost; make it print less, or write to a file";
     assert_eq!(parsed.warnings, [said]);
+}
+
+#[test]
+fn gap_in_what_counts_of_standard_error_is_an_error_too() {
+    let parsed = |stdout: &str| {
+        let mut stderr = Kept::at_most(10);
+        stderr.push(b"1234567890123456");
+        let stdout = stdout.into();
+        parse_command_output(Captured { stdout, stderr, end: End::Exited(0), was_held: false })
+    };
+    let lost = parsed("");
+    assert!(lost.response.is_error, "{lost:?}");
+    assert!(lost.warnings[0].starts_with("it printed 16 bytes to its standard error"), "{lost:?}");
+    let unused = parsed("fine");
+    assert!(!unused.response.is_error && unused.warnings.is_empty(), "{unused:?}");
 }
 
 #[test]

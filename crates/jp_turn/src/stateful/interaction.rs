@@ -16,7 +16,7 @@ use super::{
     handles::{Pending, Session},
     kept,
     order::{self, Kind, Order},
-    process::{Process, Reply},
+    process::{MAX_LINE, Process, Reply},
 };
 use crate::{
     Action, Answerer, Parsed, Source, Stateful, Tool, Toolbox,
@@ -277,7 +277,7 @@ impl Interaction<'_> {
             }
             Reply::TooLong => {
                 end(session);
-                let text = format!("`{name}` wrote a line of more than 16 MB and was ended.");
+                let text = format!("`{name}` wrote a line of more than {MAX_LINE} bytes and was ended.");
                 Err(Box::new((error(text), Status::Stopped)))
             }
             Reply::Gone => {

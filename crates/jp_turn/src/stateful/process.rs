@@ -7,9 +7,10 @@ use std::{
 };
 
 use super::{kept::Kept, owned::Owned};
+use crate::parse::MAX_PRINTED;
 
 /// The longest line that is read, in bytes.
-pub(super) const MAX_LINE: usize = 16_000_000;
+pub(super) const MAX_LINE: usize = MAX_PRINTED;
 /// How much is remembered of what came on stderr, in bytes.
 pub(super) const MAX_ERRORS: usize = 16 * 1024;
 /// How long to wait for a line before looking whether it is still wanted.
@@ -39,7 +40,7 @@ pub(super) enum Reply {
     Silence,
     /// Nothing, and nobody wants it any more.
     Moot,
-    /// A line of more than 16 MB.
+    /// A line of more than [`MAX_LINE`].
     TooLong,
     /// The process ended, or closed its output.
     Gone,

@@ -1,10 +1,10 @@
 //! What comes from a terminal: prompts told apart, bounded, without what only terminals understand.
 
-use std::collections::VecDeque;
+use jp_process::Kept;
 
-/// How much is kept of the start and of the end of what comes in one interaction.
-const HEAD: usize = 32 * 1024;
-const TAIL: usize = 32 * 1024;
+/// How much is kept of what comes in one interaction, in bytes. Written as JSON it is three times that at most, where all
+/// of it has to be replaced by U+FFFD, and so still fits the line that a stateful tool may write.
+pub(super) const MAX_KEPT: usize = 16_000_000;
 /// The longest mark of a prompt.
 const MAX_MARK: usize = 32;
 const START: u8 = 0x1e;
@@ -25,13 +25,22 @@ pub(super) fn prompts(secret: u32) -> [String; 2] {
     [format!("{start}{secret}:$?{end}"), format!("{start}{secret}:+{end}")]
 }
 
+/// What a terminal showed in one interaction.
+#[derive(Debug)]
+pub(super) struct Shown {
+    /// As text, which says where something is missing.
+    pub(super) text: String,
+    /// How many bytes came.
+    pub(super) printed: u64,
+    /// How many of them, in the middle, are missing.
+    pub(super) left_out: u64,
+}
+
 /// What came since it was last taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Output {
     secret: u32,
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    left_out: u64,
+    kept: Kept,
     /// What may become a mark.
     mark: Vec<u8>,
     /// How many prompts came since they were last counted.
@@ -44,24 +53,35 @@ pub(super) struct Output {
 
 impl Output {
     pub(super) fn new(secret: u32) -> Self {
-        Self { secret, ..Self::default() }
+        let (kept, mark) = (Kept::at_most(MAX_KEPT), Vec::new());
+        Self { secret, kept, mark, prompts: 0, last: None, ends_with_prompt: false }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
+    pub(super) fn push(&mut self, mut bytes: &[u8]) {
+        while let Some(&byte) = bytes.first() {
+            if self.mark.is_empty() {
+                // All that can't be a mark at once.
+                let length = bytes.iter().position(|byte| *byte == START).unwrap_or(bytes.len());
+                let (plain, rest) = bytes.split_at(length);
+                if !plain.is_empty() {
+                    self.keep(plain);
+                    bytes = rest;
+                    continue;
+                }
+            }
+            bytes = &bytes[1..];
             match byte {
                 START => {
                     self.flush_mark();
                     self.mark.push(byte);
                 }
-                END if !self.mark.is_empty() => self.end_mark(),
-                _ if !self.mark.is_empty() => {
+                END => self.end_mark(),
+                _ => {
                     self.mark.push(byte);
                     if self.mark.len() > MAX_MARK {
                         self.flush_mark();
                     }
                 }
-                _ => self.keep(byte),
             }
         }
     }
@@ -73,19 +93,16 @@ impl Output {
         self.ends_with_prompt = false;
     }
 
-    /// Takes what came, as text that says what it leaves out.
-    pub(super) fn take(&mut self) -> String {
-        let mut bytes = std::mem::take(&mut self.head);
-        let tail: Vec<_> = std::mem::take(&mut self.tail).into();
-        match std::mem::take(&mut self.left_out) {
-            0 => {
-                bytes.extend(tail);
-                plain(&bytes)
-            }
-            left_out => {
-                format!("{}\n[… {left_out} bytes are left out …]\n{}", plain(&bytes), plain(&tail))
-            }
+    /// Takes what came.
+    pub(super) fn take(&mut self) -> Shown {
+        let kept = std::mem::replace(&mut self.kept, Kept::at_most(MAX_KEPT));
+        let (printed, left_out) = (kept.printed(), kept.left_out());
+        if left_out == 0 {
+            return Shown { text: plain(&kept.into_bytes()), printed, left_out };
         }
+        let (head, tail) = kept.into_parts();
+        let text = format!("{}\n[… {left_out} bytes are not kept …]\n{}", plain(&head), plain(&tail));
+        Shown { text, printed, left_out }
     }
 
     fn end_mark(&mut self) {
@@ -107,21 +124,15 @@ impl Output {
     }
 
     fn flush_mark(&mut self) {
-        for byte in std::mem::take(&mut self.mark) {
-            self.keep(byte);
+        let mark = std::mem::take(&mut self.mark);
+        if !mark.is_empty() {
+            self.keep(&mark);
         }
     }
 
-    fn keep(&mut self, byte: u8) {
+    fn keep(&mut self, bytes: &[u8]) {
         self.ends_with_prompt = false;
-        if self.head.len() < HEAD {
-            return self.head.push(byte);
-        }
-        self.tail.push_back(byte);
-        if self.tail.len() > TAIL {
-            self.tail.pop_front();
-            self.left_out += 1;
-        }
+        self.kept.push(bytes);
     }
 }
 
@@ -154,7 +165,7 @@ mod tests {
         let mut output = output(b"a\r\n\x1e7:130\x1fb\x1e7:+\x1f");
         assert_eq!((output.prompts, output.last), (2, Some(Prompt::More)));
         assert!(output.ends_with_prompt);
-        assert_eq!(output.take(), "a\nb");
+        assert_eq!(output.take().text, "a\nb");
     }
 
     #[test]
@@ -162,25 +173,27 @@ mod tests {
         let mut output =
             output(b"\x1e7:$?\x1f \x1e8:0\x1f \x1e7:0 and no end, for longer than a mark can be");
         assert_eq!((output.prompts, output.last), (0, None));
-        assert_eq!(output.take(), "7:$? 8:0 7:0 and no end, for longer than a mark can be");
+        assert_eq!(output.take().text, "7:$? 8:0 7:0 and no end, for longer than a mark can be");
     }
 
     #[test]
     fn only_what_a_terminal_shows_is_left() {
         let written = b"10%\r20%\r\n\x1b[31mred\x1b[0m\tx\r\n\x1b]0;title\x07\xff\r\n";
-        assert_eq!(output(written).take(), "20%\nred\tx\n\u{fffd}\n");
+        assert_eq!(output(written).take().text, "20%\nred\tx\n\u{fffd}\n");
     }
 
     #[test]
-    fn middle_of_a_burst_is_left_out() {
+    fn all_of_a_burst_is_kept_up_to_a_bound_and_what_is_missing_is_counted() {
         let mut output = Output::new(7);
-        output.push(b"start\n");
-        (0..100_000).for_each(|_| output.push(b"0123456789"));
-        output.push(b"\nend");
-        let text = output.take();
-        assert!(text.len() < HEAD + TAIL + 100);
-        assert!(text.starts_with("start\n") && text.ends_with("\nend"), "{text}");
-        assert!(text.contains("\n[… 934474 bytes are left out …]\n"), "{}", &text[HEAD - 10..HEAD + 60]);
-        assert_eq!(output.take(), "");
+        let burst = |lines: usize| ["start\n", &"0123456789".repeat(lines), "\nend"].concat();
+        output.push(burst(100_000).as_bytes());
+        let Shown { text, printed, left_out } = output.take();
+        assert!(text == burst(100_000) && (printed, left_out) == (1_000_010, 0));
+        output.push(burst(2_000_000).as_bytes());
+        let Shown { text, printed, left_out } = output.take();
+        assert_eq!((printed, left_out), (20_000_010, 4_000_010));
+        assert!(text.starts_with("start\n") && text.ends_with("\nend"));
+        assert!(text.contains("\n[… 4000010 bytes are not kept …]\n"));
+        assert_eq!(output.take().text, "");
     }
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::{
     Key,
-    output::{Output, Prompt},
+    output::{MAX_KEPT, Output, Prompt, Shown},
     pty::Terminal,
 };
 
@@ -231,10 +231,16 @@ impl Session {
     }
 
     fn response(&mut self, state: String, status: Status) -> ToolResponse {
-        let text = self.output.take();
+        let Shown { text, printed, left_out } = self.output.take();
         let text = Some(text.trim_end().to_owned()).filter(|text| !text.is_empty());
-        let blocks = text.into_iter().chain([state]).map(ContentBlock::text);
-        ToolResponse { status: Some(status), ..ToolResponse::new(blocks) }
+        let lost = (left_out > 0).then(|| {
+            format!(
+                "The command printed {printed} bytes. jp keeps at most {MAX_KEPT} bytes per call, so {left_out} bytes in the middle are lost. Write long output to a file and read parts of the file."
+            )
+        });
+        let is_error = lost.is_some();
+        let blocks = text.into_iter().chain(lost).chain([state]).map(ContentBlock::text);
+        ToolResponse { status: Some(status), is_error, ..ToolResponse::new(blocks) }
     }
 
     fn refused(&self, reason: String) -> ToolResponse {
