@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Builtin,
     compare::compare,
-    files::{Found, LastLink, MAX_BYTES},
+    files::{Extent, Found, LastLink, MAX_BYTES},
     offered, parsed, planned, preview, told,
 };
 use crate::{Preview, Tool, Toolbox, call::Plan};
@@ -50,7 +50,7 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
         let mut seen = files.changing();
         spot.create(content.as_bytes())?;
         let checksum = Checksum::of(content.as_bytes());
-        seen.saw(path.clone(), checksum);
+        seen.saw(path.clone(), checksum, Extent::Whole);
         let done = format!("Created {path}: {}.", super::counted(content.lines().count(), "line"));
         Ok(vec![told(done, &path, checksum)])
     }))

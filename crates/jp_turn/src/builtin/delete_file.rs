@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Builtin, counted,
-    files::{Content, Found, LastLink, Spot, gone_mark, is_sensitive},
+    files::{Content, Files, Found, LastLink, Spot, gone_mark, is_sensitive},
     marked, offered, parsed, planned,
 };
 use crate::{Preview, Tool, Toolbox, call::Plan};
@@ -25,7 +25,11 @@ pub(super) fn tool() -> Tool {
         "required": ["path"],
         "additionalProperties": false,
     });
-    offered(Builtin::DeleteFile, "Deletes a file or an empty directory.", parameters)
+    offered(
+        Builtin::DeleteFile,
+        "Deletes an empty directory, or a file if git has its content or you have read all of it.",
+        parameters,
+    )
 }
 
 pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
@@ -35,14 +39,23 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
     let path = spot.shown();
     let (what, checksum) = match &spot.found {
         Found::Directory(_) => (deletable_directory(&spot)?, None),
-        _ => file(&spot)?,
+        _ => {
+            let content = spot.content()?;
+            let (what, checksum) = described(&content);
+            if let Some(checksum) = checksum {
+                files.changing().check(&path, checksum)?;
+            }
+            check_kept(&content, checksum, &spot, files, &|| false)?;
+            (what, checksum)
+        }
     };
-    if let Some(checksum) = checksum {
-        files.changing().check(&path, checksum)?;
-    }
     let preview = Preview { title: format!("delete {path} ({what})"), detail: None };
     let is_sensitive = is_sensitive(&spot.path);
-    Ok(planned(preview, is_sensitive, move |_| {
+    Ok(planned(preview, is_sensitive, move |line| {
+        if checksum.is_none() && !matches!(spot.found, Found::Directory(_)) {
+            // It is too large to be known by a checksum. No other call waits for git meanwhile.
+            check_large(&spot, files, &|| line.is_cancelled())?;
+        }
         let mut seen = files.changing();
         if let Some(checksum) = checksum {
             spot.check_unchanged(checksum)?;
@@ -69,13 +82,45 @@ fn deletable_directory(spot: &Spot) -> Result<String, String> {
 }
 
 /// Describes a file, with its checksum unless it is very large.
-fn file(spot: &Spot) -> Result<(String, Option<Checksum>), String> {
-    Ok(match spot.content()? {
+fn described(content: &Content) -> (String, Option<Checksum>) {
+    match content {
         Content::TooLarge { size } => (format!("{size} bytes"), None),
         Content::Whole(bytes) => {
-            let lines = counted(String::from_utf8_lossy(&bytes).lines().count(), "line");
+            let lines = counted(String::from_utf8_lossy(bytes).lines().count(), "line");
             let what = format!("{}, {lines}", counted(bytes.len(), "byte"));
-            (what, Some(Checksum::of(&bytes)))
+            (what, Some(Checksum::of(bytes)))
+        }
+    }
+}
+
+/// Refuses to delete the only copy of a file's content: neither the conversation nor git has it.
+fn check_kept(
+    content: &Content,
+    checksum: Option<Checksum>,
+    spot: &Spot,
+    files: &Files,
+    is_moot: &dyn Fn() -> bool,
+) -> Result<(), String> {
+    let path = spot.shown();
+    let is_empty = matches!(content, Content::Whole(bytes) if bytes.is_empty());
+    let is_held = || checksum.is_some_and(|checksum| files.changing().holds_all_of(&path, checksum));
+    if is_empty || is_held() || files.git_has(spot, content, is_moot) {
+        return Ok(());
+    }
+    let lost = format!(
+        "{path} was not deleted: git does not have its content, and you have not read all of it, so the content would be lost."
+    );
+    Err(match content {
+        Content::Whole(_) => {
+            format!("{lost} Read the whole file with `read_file` first, then call `delete_file` again.")
+        }
+        Content::TooLarge { .. } => {
+            format!("{lost} It is too large for `read_file`: ask the user to delete it.")
         }
     })
+}
+
+/// Checks again that git has a very large file, as it is now.
+fn check_large(spot: &Spot, files: &Files, is_moot: &dyn Fn() -> bool) -> Result<(), String> {
+    check_kept(&spot.content()?, None, spot, files, is_moot)
 }

@@ -11,7 +11,7 @@ use super::{
     compare::{self, Difference, compare},
     counted,
     edit::{self, Edit},
-    files::{Content, Files, LastLink, Lines, MAX_BYTES, Spot, is_sensitive},
+    files::{Content, Extent, Files, LastLink, Lines, MAX_BYTES, Spot, is_sensitive},
     offered, parsed, planned, preview, told,
 };
 use crate::{Preview, Tool, Toolbox, call::Plan};
@@ -68,7 +68,7 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
         let mut seen = files.changing();
         spot.replace(checksum, new.as_bytes())?;
         let checksum = Checksum::of(new.as_bytes());
-        seen.saw(path.clone(), checksum);
+        seen.saw(path.clone(), checksum, Extent::Change);
         result(files, &spot, &new, &differences)
     }))
 }

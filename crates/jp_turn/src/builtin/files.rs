@@ -7,6 +7,7 @@
 //! A file is what its name is: one that has a second name, be it outside, is read and known by the one that was given.
 
 mod find;
+mod git;
 mod named;
 mod reserved;
 mod seen;
@@ -33,7 +34,7 @@ use self::find::Finding;
 pub use self::seen::{FileState, marked_files};
 pub(super) use self::{
     find::LastLink,
-    seen::{Seen, gone_mark, mark, moved_mark},
+    seen::{Extent, Seen, gone_mark, mark, moved_mark},
     spot::{Content, Found, MAX_BYTES, Spot, open, shown, special},
     walk::{Entry, Walk},
 };
@@ -156,6 +157,11 @@ impl Files {
     /// Returns where a place is on the machine.
     pub(super) fn absolute(&self, spot: &Spot) -> PathBuf {
         self.place.root.join(&spot.path)
+    }
+
+    /// Returns whether git has the content of a file: committed, or in the index.
+    pub(super) fn git_has(&self, spot: &Spot, content: &Content, is_moot: &dyn Fn() -> bool) -> bool {
+        git::has(&self.absolute(spot), content, is_moot)
     }
 
     /// Makes a block of a file's content, or of some of its lines; `checksum` is of the whole file.

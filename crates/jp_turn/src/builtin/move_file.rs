@@ -59,9 +59,9 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
         spot.move_to(&target)?;
         let was_seen = seen.forget(&path);
         let mark = match was_seen {
-            Some(checksum) => {
-                seen.saw(to.clone(), checksum);
-                moved_mark(&path, &to, checksum)
+            Some(file) => {
+                seen.moved(to.clone(), file);
+                moved_mark(&path, &to, file.checksum)
             }
             None => gone_mark(&path),
         };

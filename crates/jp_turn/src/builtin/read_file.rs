@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Builtin,
-    files::{Content, Files, Lines, MAX_BYTES, Spot, is_sensitive},
+    files::{Content, Extent, Files, Lines, MAX_BYTES, Spot, is_sensitive},
     limit::Limit,
     offered, parsed, planned,
 };
@@ -91,7 +91,7 @@ fn whole(files: &Files, spot: &Spot) -> Result<ContentBlock, String> {
             ));
         }
     };
-    let checksum = saw(files, spot, &bytes);
+    let checksum = saw(files, spot, &bytes, Extent::Whole);
     let (content, mime_type) = classify(bytes, &spot.shown());
     files.block(spot, content, mime_type, None, Some(checksum))
 }
@@ -101,7 +101,8 @@ fn part(files: &Files, spot: &Spot, range: Range, limit: &Limit<'_>) -> Result<C
     let (part, checksum) = match spot.content()? {
         Content::Whole(bytes) => {
             let part = lines(bytes.as_slice(), range, spot, limit)?;
-            (part, Some(saw(files, spot, &bytes)))
+            let extent = if part.0 == bytes { Extent::Whole } else { Extent::Part };
+            (part, Some(saw(files, spot, &bytes, extent)))
         }
         Content::TooLarge { .. } => (lines(spot.open()?, range, spot, limit)?, None),
     };
@@ -120,9 +121,9 @@ fn part(files: &Files, spot: &Spot, range: Range, limit: &Limit<'_>) -> Result<C
     Ok(block)
 }
 
-fn saw(files: &Files, spot: &Spot, bytes: &[u8]) -> Checksum {
+fn saw(files: &Files, spot: &Spot, bytes: &[u8], extent: Extent) -> Checksum {
     let checksum = Checksum::of(bytes);
-    files.changing().saw(spot.shown(), checksum);
+    files.changing().saw(spot.shown(), checksum, extent);
     checksum
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Builtin,
-    files::{Files, is_sensitive, mark},
+    files::{Extent, Files, is_sensitive, mark},
     offered, parsed, planned, preview,
 };
 use crate::{
@@ -136,7 +136,7 @@ fn block(mut resource: Resource, files: &Files) -> ContentBlock {
     let checksum = resource.checksum();
     let meta = files.path_of(&resource.uri).map(|path| {
         let meta = mark(&path, checksum);
-        files.changing().saw(path, checksum);
+        files.changing().saw(path, checksum, Extent::Whole);
         meta
     });
     ContentBlock::Resource { resource, meta }

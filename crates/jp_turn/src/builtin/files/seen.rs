@@ -6,7 +6,7 @@ use std::{
 };
 
 use jp_conversation::{EventKind, Stream};
-use jp_resource::{Checksum, Snapshot, uri};
+use jp_resource::{Checksum, Payload, ResourceContent, Snapshot, uri};
 use jp_tool::StoredBlock;
 use serde_json::{Map, Value, json};
 
@@ -27,10 +27,30 @@ pub struct FileState {
     pub checksum: Option<Checksum>,
 }
 
-/// The checksums of files as a model last saw them, by their paths from the root.
+/// How much of a file's content a conversation holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::builtin) enum Extent {
+    /// All of it.
+    Whole,
+    /// Some of it; all, if it held all of this content before.
+    Part,
+    /// What was changed; all, if it held all of the content that was there before.
+    Change,
+}
+
+/// A file as a model last saw it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::builtin) struct SeenFile {
+    /// Of all of the file's bytes.
+    pub(in crate::builtin) checksum: Checksum,
+    /// Whether the conversation holds all of them.
+    is_whole: bool,
+}
+
+/// The files as a model last saw them, by their paths from the root.
 #[derive(Debug, Default)]
 pub(in crate::builtin) struct Seen {
-    checksums: HashMap<String, Checksum>,
+    files: HashMap<String, SeenFile>,
     /// What a conversation says, the newest first, not taken in yet: most turns never ask.
     told: Vec<Sight>,
 }
@@ -41,7 +61,7 @@ enum Sight {
     /// A resource was attached.
     Attached { uri: String, checksum: Checksum },
     /// A tool of jp's own left a file so.
-    Left(FileState),
+    Left { file: FileState, extent: Extent, from: Option<String> },
 }
 
 impl Seen {
@@ -49,36 +69,38 @@ impl Seen {
     ///
     /// What other tools print does not: nobody knows whether it is all of a file, and as it is.
     pub(super) fn of(stream: &Stream) -> Self {
-        let mut calls = HashSet::new();
+        let mut calls = HashMap::new();
         let mut said = Vec::new();
         for event in stream.events() {
             match &event.kind {
                 // Some providers count calls from 1 in each turn.
                 EventKind::ToolCallRequest(call) => match Builtin::named(&call.name) {
-                    Some(_) => _ = calls.insert(&call.id),
+                    Some(builtin) => _ = calls.insert(&call.id, builtin),
                     None => _ = calls.remove(&call.id),
                 },
-                EventKind::ToolCallResponse(response) if !calls.contains(&response.id) => {}
-                kind => said.push(kind),
+                EventKind::ToolCallResponse(response) => {
+                    said.extend(calls.get(&response.id).map(|builtin| (&event.kind, Some(*builtin))));
+                }
+                kind => said.push((kind, None)),
             }
         }
         let mut told: Vec<Sight> = Vec::new();
         let mut attached = HashSet::new();
-        for kind in said.into_iter().rev() {
-            match kind {
-                EventKind::ChatRequest(request) => {
+        for said in said.into_iter().rev() {
+            match said {
+                (EventKind::ChatRequest(request), _) => {
                     let newest =
                         request.resources.iter().rev().filter(|snapshot| attached.insert(&snapshot.uri));
                     told.extend(newest.filter_map(Sight::of_attached));
                 }
-                EventKind::ToolCallResponse(response) => {
-                    let files: Vec<_> = response.content.iter().flat_map(marked_files).collect();
-                    told.extend(files.into_iter().rev().map(Sight::Left));
+                (EventKind::ToolCallResponse(response), Some(builtin)) => {
+                    let blocks = response.content.iter().rev();
+                    told.extend(blocks.filter_map(|block| Sight::of_block(block, builtin)));
                 }
                 _ => {}
             }
         }
-        Self { checksums: HashMap::new(), told }
+        Self { files: HashMap::new(), told }
     }
 
     /// Takes in what the conversation said.
@@ -86,34 +108,52 @@ impl Seen {
         for sight in std::mem::take(&mut self.told).into_iter().rev() {
             match sight {
                 Sight::Attached { uri, checksum } => {
-                    self.checksums.extend(path_of(&uri, roots).map(|path| (path, checksum)));
+                    if let Some(path) = path_of(&uri, roots) {
+                        self.saw(path, checksum, Extent::Whole);
+                    }
                 }
-                Sight::Left(file) => self.take_in(file),
+                Sight::Left { file: FileState { path, checksum }, extent, from } => {
+                    let moved = from.and_then(|from| self.forget(&from));
+                    match (checksum, moved) {
+                        (Some(checksum), Some(moved)) => self.moved(path, SeenFile { checksum, ..moved }),
+                        (Some(checksum), None) => self.saw(path, checksum, extent),
+                        (None, _) => _ = self.forget(&path),
+                    }
+                }
             }
         }
     }
 
-    fn take_in(&mut self, FileState { path, checksum }: FileState) {
-        _ = match checksum {
-            Some(checksum) => self.checksums.insert(path, checksum),
-            None => self.forget(&path),
+    /// Records that a model saw a file.
+    pub(in crate::builtin) fn saw(&mut self, path: String, checksum: Checksum, extent: Extent) {
+        let before = self.files.get(&path).filter(|before| before.is_whole);
+        let is_whole = match extent {
+            Extent::Whole => true,
+            Extent::Part => before.is_some_and(|before| before.checksum == checksum),
+            Extent::Change => before.is_some(),
         };
+        self.files.insert(path, SeenFile { checksum, is_whole });
     }
 
-    /// Takes in that a model saw a file.
-    pub(in crate::builtin) fn saw(&mut self, path: String, checksum: Checksum) {
-        self.checksums.insert(path, checksum);
+    /// Records that a file is at a path now.
+    pub(in crate::builtin) fn moved(&mut self, to: String, file: SeenFile) {
+        self.files.insert(to, file);
     }
 
-    /// Takes in that a file is gone; returns its checksum if the model ever saw it.
-    pub(in crate::builtin) fn forget(&mut self, path: &str) -> Option<Checksum> {
-        self.checksums.remove(path)
+    /// Records that a file is gone; returns its last state that the model saw, if any.
+    pub(in crate::builtin) fn forget(&mut self, path: &str) -> Option<SeenFile> {
+        self.files.remove(path)
+    }
+
+    /// Returns whether the conversation holds all of a file's content.
+    pub(in crate::builtin) fn holds_all_of(&self, path: &str, checksum: Checksum) -> bool {
+        self.files.get(path).is_some_and(|seen| seen.is_whole && seen.checksum == checksum)
     }
 
     /// Refuses a file that is not as the model last saw it; one that it never saw is as good as any.
     pub(in crate::builtin) fn check(&self, path: &str, checksum: Checksum) -> Result<(), String> {
-        match self.checksums.get(path) {
-            Some(last) if *last != checksum => {
+        match self.files.get(path) {
+            Some(last) if last.checksum != checksum => {
                 Err(format!("{path} has changed since you last saw it; read it again."))
             }
             _ => Ok(()),
@@ -125,6 +165,29 @@ impl Sight {
     fn of_attached(snapshot: &Snapshot) -> Option<Self> {
         let (uri, checksum) = (&snapshot.uri, snapshot.blob_ref().checksum);
         uri.starts_with("file:").then(|| Self::Attached { uri: uri.clone(), checksum })
+    }
+
+    /// Returns the file state that a block of a builtin tool carries.
+    fn of_block(block: &StoredBlock, builtin: Builtin) -> Option<Self> {
+        let Marked { file, from } = marked(block)?;
+        let extent = match (builtin, block) {
+            (Builtin::CreateFile, _) => Extent::Whole,
+            (Builtin::EditFile, _) => Extent::Change,
+            (_, StoredBlock::Resource { resource, .. })
+                if file.checksum == Some(checksum_of(&resource.content)) =>
+            {
+                Extent::Whole
+            }
+            _ => Extent::Part,
+        };
+        Some(Self::Left { file, extent, from })
+    }
+}
+
+fn checksum_of(content: &Payload<ResourceContent>) -> Checksum {
+    match content {
+        Payload::Inline(content) => Checksum::of(content.as_bytes()),
+        Payload::Stored(blob) => blob.checksum,
     }
 }
 
@@ -152,12 +215,21 @@ pub(super) fn path_of(uri: &str, roots: &[PathBuf]) -> Option<String> {
 
 /// Returns what a block of jp's own tools says of files; what other tools mark so is nothing to go by.
 pub fn marked_files(block: &StoredBlock) -> impl Iterator<Item = FileState> {
-    let (moved, file) = states(block).unwrap_or_default();
-    moved.into_iter().chain(file)
+    let marked = marked(block);
+    marked.into_iter().flat_map(|Marked { file, from }| {
+        let moved = from.map(|path| FileState { path, checksum: None });
+        moved.into_iter().chain([file])
+    })
 }
 
-/// Returns where a file was before, if it was moved, and the file as it is.
-fn states(block: &StoredBlock) -> Option<(Option<FileState>, Option<FileState>)> {
+/// The file state that a block carries.
+struct Marked {
+    file: FileState,
+    /// Where it was before, if it was moved.
+    from: Option<String>,
+}
+
+fn marked(block: &StoredBlock) -> Option<Marked> {
     let (StoredBlock::Text { meta, .. } | StoredBlock::Resource { meta, .. }) = block else { return None };
     let file = meta.as_ref()?.get(FILE_MARK)?;
     let path = |name: &str| file.get(name)?.as_str().map(str::to_owned);
@@ -165,6 +237,5 @@ fn states(block: &StoredBlock) -> Option<(Option<FileState>, Option<FileState>)>
         Value::Null => None,
         written => Some(written.as_str()?.parse().ok()?),
     };
-    let moved = path("from").map(|path| FileState { path, checksum: None });
-    Some((moved, Some(FileState { path: path("path")?, checksum })))
+    Some(Marked { file: FileState { path: path("path")?, checksum }, from: path("from") })
 }

@@ -283,6 +283,8 @@ fn nothing_of_git_and_jp_is_written_however_it_is_spelled() {
 fn what_is_swapped_between_leave_and_deed_leads_nowhere_else() {
     let workspace = surrounded();
     workspace.write("d/secret.txt", "inside");
+    // Else it would not be deleted.
+    workspace.call("read_file", &json!({"path": "dir/x"})).unwrap();
     let plans = [
         ("read_file", json!({"path": "d/secret.txt"})),
         ("list_files", json!({"path": "d"})),

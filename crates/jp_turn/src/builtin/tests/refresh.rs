@@ -43,7 +43,7 @@ fn refreshed_resource_is_a_block_of_its_own() {
 #[test]
 fn refreshed_file_may_be_written_to() {
     let workspace = workspace(Consent::Unneeded);
-    workspace.toolbox.files.changing().saw("a.txt".to_owned(), Checksum::of(b"old"));
+    workspace.toolbox.files.changing().saw("a.txt".to_owned(), Checksum::of(b"old"), files::Extent::Whole);
     let edit = json!({"path": "a.txt", "old": "new", "new": "newer"});
     assert!(workspace.told("edit_file", &edit).contains("has changed since you last saw it"));
     let uri = format!("file://{}", workspace.path("a.txt").display());

@@ -36,6 +36,7 @@ impl Conversation {
     }
 }
 
+const UNREAD: &str = "a.rs was not deleted: git does not have its content, and you have not read all of it, so the content would be lost. Read the whole file with `read_file` first, then call `delete_file` again.";
 const CHANGED: &str = "a.rs has changed since you last saw it; read it again.";
 
 fn writes() -> [(&'static str, Value); 3] {
@@ -91,7 +92,42 @@ fn file_that_the_model_deleted_or_moved_away_is_as_good_as_never_seen() {
         let done = workspace.call(name, arguments).unwrap();
         let conversation =
             Conversation::default().called("read_file", &read.response).called(name, &done.response);
-        assert_eq!(refusals(&conversation, "x by another"), [None, None, None], "{name}");
+        let unread = Some(UNREAD.to_owned());
+        assert_eq!(refusals(&conversation, "x by another"), [None, None, unread], "{name}");
+    }
+}
+
+#[test]
+fn only_a_file_that_was_seen_whole_is_deleted() {
+    let read = |range: Value| ("read_file", json!({"path": "a.rs"}), range);
+    let lines = |first: usize, last: usize| json!({"first_line": first, "last_line": last});
+    let edit = |old: &str, new: &str| ("edit_file", json!({"path": "a.rs"}), json!({"old": old, "new": new}));
+    let moved = |path: &str, to: &str| ("move_file", json!({"path": path}), json!({"to": to}));
+    for (calls, is_deleted) in [
+        (vec![read(json!({}))], true),
+        (vec![read(lines(1, 100))], true),
+        (vec![read(lines(1, 1))], false),
+        // Not even both together: what stood between them is not known to have been the same.
+        (vec![read(lines(1, 1)), read(lines(2, 2))], false),
+        (vec![read(json!({})), read(lines(1, 1))], true),
+        (vec![read(json!({})), edit("one", "1")], true),
+        (vec![edit("one", "1")], false),
+        (vec![edit("one", "1"), read(json!({}))], true),
+        (vec![read(json!({})), moved("a.rs", "b.rs"), moved("b.rs", "a.rs")], true),
+        (vec![read(lines(1, 1)), moved("a.rs", "b.rs"), moved("b.rs", "a.rs")], false),
+    ] {
+        let workspace = Workspace::new(&[("a.rs", &format!("one\ntwo\n{}", "more\n".repeat(20)))]);
+        let mut conversation = Conversation::default();
+        for (name, mut arguments, more) in calls.clone() {
+            arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let called = workspace.call(name, &arguments).unwrap();
+            conversation = conversation.called(name, &called.response);
+        }
+        let delete = || workspace.plan("delete_file", &json!({"path": "a.rs"})).err();
+        let refused = (!is_deleted).then(|| UNREAD.to_owned());
+        assert_eq!(delete(), refused, "in the same turn: {calls:?}");
+        workspace.toolbox.files.saw(&conversation.stream());
+        assert_eq!(delete(), refused, "in a later turn: {calls:?}");
     }
 }
 
@@ -122,7 +158,7 @@ fn attached_file_counts_as_seen_and_the_newest_wins() {
     assert_eq!(saw(&first).as_deref(), Some(CHANGED));
     assert_eq!(saw(&first.attached(uri.clone(), "x")), None);
     let elsewhere = Conversation::default().attached("file:///elsewhere/a.rs".to_owned(), "old");
-    assert_eq!(saw(&elsewhere.attached(format!("{uri}#L1-2"), "part")), None);
+    assert_eq!(saw(&elsewhere.attached(format!("{uri}#L1-2"), "part")).as_deref(), Some(UNREAD));
 }
 
 #[test]
@@ -131,7 +167,7 @@ fn what_other_tools_say_does_not_count() {
     let block = ContentBlock::Text { text: "old".into(), annotations: None, meta: Some(mark) };
     let response = ToolResponse::new([block]);
     let others = Conversation::default().called("read_file", &ToolResponse::new([])).called("cat", &response);
-    assert_eq!(refusals(&others, "x"), [None, None, None]);
+    assert_eq!(refusals(&others, "x"), [None, None, Some(UNREAD.to_owned())]);
     let own = Conversation::default().called("read_file", &response);
     assert!(refusals(&own, "x").iter().all(Option::is_some));
 }

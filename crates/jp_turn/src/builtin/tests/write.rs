@@ -191,6 +191,7 @@ fn file_is_moved_to_where_nothing_is() {
 fn file_or_empty_directory_is_deleted() {
     let workspace = Workspace::new(&[("a.rs", "one\ntwo\n"), ("d/b", ""), (".env", "K=1")]);
     fs::create_dir(workspace.path("empty")).unwrap();
+    workspace.call("read_file", &json!({"path": "a.rs"})).unwrap();
     let called = workspace.call("delete_file", &json!({"path": "a.rs"})).unwrap();
     assert_eq!(called.preview.title, "delete a.rs (8 bytes, 2 lines)");
     assert_eq!(called.text(), "Deleted a.rs.");
@@ -201,6 +202,7 @@ fn file_or_empty_directory_is_deleted() {
     insta::assert_snapshot!(told("d"), @"d is a directory with 1 entry in it; only an empty one is deleted.");
     insta::assert_snapshot!(told("."), @"The workspace itself is not deleted.");
     insta::assert_snapshot!(told("none"), @"There is no none; `list_files` lists what there is.");
+    workspace.call("read_file", &json!({"path": ".env"})).unwrap();
     for (name, arguments) in [
         ("delete_file", json!({"path": ".env"})),
         ("move_file", json!({"path": ".env", "to": "env.txt"})),

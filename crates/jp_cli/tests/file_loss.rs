@@ -1,0 +1,195 @@
+//! jp's own tools destroy no content that is nowhere else: neither in the conversation nor in git.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+
+use jp_llm::testing::Server;
+use serde_json::{Value, json};
+use support::{Sandbox, answer, calling, playing, results, skip};
+
+/// A model that makes these calls, each in an answer of its own.
+fn workspace(calls: &[(&str, Value)]) -> (Server, Sandbox) {
+    let mut replies: Vec<_> = calls.iter().map(|call| calling(std::slice::from_ref(call))).collect();
+    replies.push(answer("Done."));
+    let server = playing(replies);
+    let sandbox = Sandbox::new().with_server(&server);
+    (server, sandbox)
+}
+
+fn query(sandbox: &Sandbox, options: &[&str]) {
+    let tools = ["-t", "delete_file", "-t", "create_file", "-t", "edit_file", "-t", "move_file"];
+    sandbox.jp(&[&["query", "--yes"], &tools[..], options, &["Tidy up."]].concat()).succeeded();
+}
+
+fn delete(path: &str) -> (&'static str, Value) {
+    ("delete_file", json!({"path": path}))
+}
+
+/// Runs git in the workspace.
+fn git(sandbox: &Sandbox, words: &[&str]) {
+    let mut command = Command::new("git");
+    command.current_dir(&sandbox.root).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    command.env("HOME", &sandbox.home).args(["-c", "user.name=Jean", "-c", "user.email=jean@example.org"]);
+    let output = command.args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+}
+
+fn has_git() -> bool {
+    let has = Command::new("git").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !has {
+        skip("git is not installed");
+    }
+    has
+}
+
+#[test]
+fn file_that_was_never_read_is_not_deleted() {
+    let (server, sandbox) = workspace(&[delete("notes.txt")]);
+    sandbox.write("notes.txt", "a year of work\n");
+    query(&sandbox, &[]);
+    assert_eq!(fs::read_to_string(sandbox.path("notes.txt")).unwrap(), "a year of work\n");
+    for words in ["notes.txt", "`read_file`", "git"] {
+        assert!(results(&server)[0].contains(words), "{words:?} is not in {:?}", results(&server));
+    }
+}
+
+#[test]
+fn file_whose_content_the_conversation_holds_is_deleted() {
+    let calls = [
+        ("read_file", json!({"path": "read.txt"})),
+        delete("read.txt"),
+        delete("attached.txt"),
+        ("create_file", json!({"path": "own.txt", "content": "mine"})),
+        ("move_file", json!({"path": "own.txt", "to": "moved.txt"})),
+        ("edit_file", json!({"path": "moved.txt", "old": "mine", "new": "ours"})),
+        delete("moved.txt"),
+        delete("empty.txt"),
+        ("read_file", json!({"path": "lines.txt", "first_line": 1, "last_line": 100})),
+        delete("lines.txt"),
+    ];
+    let (server, sandbox) = workspace(&calls);
+    for name in ["read.txt", "attached.txt", "lines.txt"] {
+        sandbox.write(name, "one\ntwo\n");
+    }
+    sandbox.write("empty.txt", "");
+    query(&sandbox, &["--attach", "attached.txt"]);
+    for name in ["read.txt", "attached.txt", "moved.txt", "empty.txt", "lines.txt"] {
+        assert!(!sandbox.path(name).exists(), "{name}: {:?}", results(&server));
+    }
+}
+
+#[test]
+fn file_that_was_read_in_part_or_has_changed_is_not_deleted() {
+    let calls = [
+        ("read_file", json!({"path": "part.txt", "first_line": 1, "last_line": 1})),
+        delete("part.txt"),
+        ("edit_file", json!({"path": "part.txt", "old": "one", "new": "1"})),
+        delete("part.txt"),
+        delete("changed.txt"),
+    ];
+    let (server, sandbox) = workspace(&calls);
+    sandbox.write("part.txt", "one\ntwo\n");
+    sandbox.write("changed.txt", "before\n");
+    let question = playing(vec![answer("Yes.")]);
+    let url = format!("providers.llm.llamacpp.base_url={}", question.url());
+    sandbox.jp(&["query", "-c", &url, "--attach", "changed.txt", "Look."]).succeeded();
+    sandbox.write("changed.txt", "after\n");
+    query(&sandbox, &[]);
+    assert_eq!(fs::read_to_string(sandbox.path("part.txt")).unwrap(), "1\ntwo\n");
+    assert_eq!(fs::read_to_string(sandbox.path("changed.txt")).unwrap(), "after\n");
+    for index in [1, 3, 4] {
+        assert!(results(&server)[index].contains("read"), "{:?}", results(&server));
+    }
+}
+
+#[test]
+fn file_that_git_has_is_deleted_and_one_that_it_ignores_is_not() {
+    if !has_git() {
+        return;
+    }
+    let calls = ["committed.txt", "staged.txt", "changed.txt", "ignored.txt"].map(delete);
+    let (server, sandbox) = workspace(&calls);
+    sandbox.write(".gitignore", "ignored.txt\n");
+    for name in ["committed.txt", "changed.txt", "ignored.txt"] {
+        sandbox.write(name, format!("This is {name}.\n"));
+    }
+    git(&sandbox, &["init", "--quiet"]);
+    git(&sandbox, &["add", "."]);
+    git(&sandbox, &["commit", "--quiet", "-m", "x"]);
+    sandbox.write("staged.txt", "staged\n");
+    git(&sandbox, &["add", "staged.txt"]);
+    sandbox.write("changed.txt", "not committed\n");
+    query(&sandbox, &[]);
+    for (name, is_there) in
+        [("committed.txt", false), ("staged.txt", false), ("changed.txt", true), ("ignored.txt", true)]
+    {
+        assert_eq!(sandbox.path(name).exists(), is_there, "{name}: {:?}", results(&server));
+    }
+}
+
+#[test]
+fn large_file_is_deleted_if_git_has_it() {
+    if !has_git() {
+        return;
+    }
+    let (server, sandbox) = workspace(&[delete("known.bin"), delete("unknown.bin")]);
+    sandbox.write("known.bin", vec![b'x'; 11_000_000]);
+    git(&sandbox, &["init", "--quiet"]);
+    git(&sandbox, &["add", "known.bin"]);
+    sandbox.write("unknown.bin", vec![b'y'; 11_000_000]);
+    query(&sandbox, &[]);
+    assert!(
+        !sandbox.path("known.bin").exists() && sandbox.path("unknown.bin").exists(),
+        "{:?}",
+        results(&server)
+    );
+}
+
+#[test]
+fn nothing_that_a_clone_configures_runs_where_git_is_asked() {
+    if !has_git() {
+        return;
+    }
+    let (server, sandbox) = workspace(&[delete("a.txt"), delete("b.txt")]);
+    sandbox.write("a.txt", "a\n");
+    git(&sandbox, &["init", "--quiet"]);
+    git(&sandbox, &["add", "a.txt"]);
+    sandbox.write("b.txt", "b\n");
+    let evil = sandbox.write("evil.sh", "#!/bin/sh\ntouch \"$HOME/owned\"\ncat\n");
+    fs::set_permissions(&evil, fs::Permissions::from_mode(0o755)).unwrap();
+    let program = evil.display().to_string();
+    for key in [
+        "core.fsmonitor",
+        "filter.x.clean",
+        "filter.x.process",
+        "core.sshCommand",
+        "core.gitProxy",
+        "core.alternateRefsCommand",
+        "uploadpack.packObjectsHook",
+        "core.pager",
+        "core.editor",
+        "credential.helper",
+    ] {
+        git(&sandbox, &["config", key, &program]);
+    }
+    git(&sandbox, &["config", "core.hooksPath", &sandbox.root.display().to_string()]);
+    // What is missing would be fetched, by a program.
+    for (key, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", &format!("ext::{program} x")),
+        ("protocol.ext.allow", "always"),
+        ("remote.origin.uploadpack", &program),
+    ] {
+        git(&sandbox, &["config", key, value]);
+    }
+    sandbox.write(".gitattributes", "* filter=x\n");
+    query(&sandbox, &[]);
+    assert!(!sandbox.path("~/owned").exists());
+    assert!(!sandbox.path("a.txt").exists() && sandbox.path("b.txt").exists(), "{:?}", results(&server));
+}
