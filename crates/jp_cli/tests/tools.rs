@@ -617,6 +617,10 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
         ("x = { command = '  ' }", "conversation.tools.x.command in ~/.config/jp/config.toml is empty"),
         ("x = { command = [''] }", "conversation.tools.x.command in ~/.config/jp/config.toml is empty"),
         ("x = { command = \"a 'b\" }", "has a quotation mark that is not closed"),
+        (
+            "x = { command = \"sh -c 'grep {{tool.arguments.word}} a'\" }",
+            "hint: pass the argument as a word of its own: command = [\"sh\", \"-c\", 'grep -e \"$1\"",
+        ),
         ("'a b' = { command = 'a' }", "conversation.tools.'a b' in"),
         ("'é' = { command = 'a' }", "declares a tool whose name providers refuse"),
         (&*long, "declares a tool whose name providers refuse"),

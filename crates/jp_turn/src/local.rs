@@ -4,6 +4,7 @@
 //! placeholders of its command line. It runs in the workspace root without a shell, in a process group of its own and
 //! without the keys of the environment; [`parse_command_output`] reads what it prints.
 
+mod inline_code;
 mod resources;
 mod template;
 mod title;
@@ -38,6 +39,15 @@ pub struct Command {
     /// The program and its arguments. In each, `{{context}}` is the whole JSON document that the tool is given, and
     /// `{{tool.arguments.NAME}}`, `{{context.root}}` and the like are parts of it.
     pub words: Vec<String>,
+}
+
+impl Command {
+    /// Returns the first word that an interpreter reads as code and that words of a model go into, as in
+    /// `sh -c 'grep {{tool.arguments.word}} notes'`: there the model could run anything.
+    #[must_use]
+    pub fn unsafe_code(&self) -> Option<&str> {
+        inline_code::find(&self.words)
+    }
 }
 
 /// Plans a call of a local tool.

@@ -1,5 +1,7 @@
 //! The placeholders in the words of a command.
 
+use std::cell::Cell;
+
 use serde_json::Value;
 
 /// Fills in the placeholders of one word: `{{context}}` is the whole document, `{{tool.arguments.NAME}}`,
@@ -14,6 +16,21 @@ pub(super) fn fill(word: &str, document: &Value) -> String {
 /// Like [`fill`], but for what stands for all of the document or for all of the tool.
 pub(super) fn fill_parts(word: &str, document: &Value) -> String {
     filled(word, &|path| if matches!(path, "context" | "tool") { None } else { part(path, document) })
+}
+
+/// Returns whether words of a model go into a word: arguments, answers, or a document that has them.
+pub(super) fn holds_words_of_model(word: &str) -> bool {
+    let holds = Cell::new(false);
+    let is_of_model = |path: &str| {
+        let below =
+            |name: &str| path == name || path.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        matches!(path, "context" | "tool") || below("tool.arguments") || below("tool.answers")
+    };
+    filled(word, &|path| {
+        holds.set(holds.get() || is_of_model(path));
+        part(path, &Value::Null)
+    });
+    holds.get()
 }
 
 fn filled(word: &str, part: &dyn Fn(&str) -> Option<String>) -> String {

@@ -145,7 +145,7 @@ fn other(
 /// Puts together a tool that is a program of the person's.
 fn local(settings: Settings<'_>, own: &ToolSettings) -> Result<Declared, Failure> {
     check_name(settings)?;
-    let source = Source::Local(Command { words: words(settings, own)? });
+    let source = Source::Local(command(settings, own)?);
     let parameters = parameters::schema(settings, own)?;
     let mut tool = Tool::new(settings.name, parameters, source);
     limit(&mut tool, settings)?;
@@ -168,8 +168,9 @@ fn check_name(settings: Settings<'_>) -> Result<(), Failure> {
 }
 
 /// Returns the program and its arguments.
-fn words(settings: Settings<'_>, own: &ToolSettings) -> Result<Vec<String>, Failure> {
+fn command(settings: Settings<'_>, own: &ToolSettings) -> Result<Command, Failure> {
     const EXAMPLE: &str = r#"name a program and its arguments: command = "scripts/count --lines""#;
+    const SAFE: &str = r#"pass the argument as a word of its own: command = ["sh", "-c", 'grep -e "$1" notes.txt', "sh", "{{tool.arguments.pattern}}"]"#;
     let words = match &own.command {
         None => {
             let failure = settings.fault(&[], "has no command, and is no tool of jp's own");
@@ -179,10 +180,15 @@ fn words(settings: Settings<'_>, own: &ToolSettings) -> Result<Vec<String>, Fail
         Some(CommandSetting::Line(line)) => shlex::split(line)
             .ok_or_else(|| settings.fault(&["command"], "has a quotation mark that is not closed"))?,
     };
-    match words.first() {
-        Some(program) if !program.is_empty() => Ok(words),
-        _ => Err(settings.fault(&["command"], "is empty").with_hint(EXAMPLE)),
+    if words.first().is_none_or(String::is_empty) {
+        return Err(settings.fault(&["command"], "is empty").with_hint(EXAMPLE));
     }
+    let command = Command { words };
+    if let Some(code) = command.unsafe_code() {
+        let fault = format!("puts a model's argument inside code: {code:?}; the model could run any command");
+        return Err(settings.fault(&["command"], &fault).with_hint(SAFE));
+    }
+    Ok(command)
 }
 
 /// Takes over what bounds a run.
