@@ -379,7 +379,11 @@ fn of_conversation(config: &Map<String, Value>, may_be_on: &dyn Fn(&str) -> bool
 fn add_aliases(config: &Map<String, Value>, layers: &Layers, aliases: &mut Map<String, Value>) {
     let providers = config.get("providers");
     let said = ["/llm/aliases", "/aliases"].map(|pointer| providers?.pointer(pointer)?.as_object());
-    let said = said.into_iter().flatten().flatten().filter(|(name, _)| !layers.has_alias(name));
+    let said = said
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|(name, _)| !layers.has_alias(name) && !name.contains('/'));
     aliases.extend(said.map(|(name, model)| (name.clone(), model.clone())));
 }
 

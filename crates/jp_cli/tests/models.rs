@@ -264,3 +264,170 @@ fn workspace_names_no_secret_but_an_api_key() {
     sandbox.jp(&["query", "-m", "openrouter/a/b", "x"]).failed(1, &["names AWS_SECRET_ACCESS_KEY"]);
     assert!(!sandbox.path(".jp/conversations").exists());
 }
+
+const USER: &str = "~/.config/jp/config.toml";
+
+/// The file that no other server than the user's may receive.
+const ATTACHED: &str = "what is attached";
+
+/// Asks a model about an attached file, with keys in the environment.
+fn ask(sandbox: &Sandbox, model: &[&str]) -> support::Run {
+    sandbox.write("a.txt", ATTACHED);
+    let mut command = sandbox.command(&[&["q", "--new", "-a", "a.txt"], model, &["What is it?"]].concat());
+    for variable in ["ANTHROPIC_API_KEY", "WORK_API_KEY", "OTHER_API_KEY"] {
+        command.env(variable, format!("sk-{variable}"));
+    }
+    support::run(command)
+}
+
+#[test]
+fn workspace_redirects_no_model_that_the_user_names() {
+    let (own, other) = (support::answering("Yes."), support::answering("No."));
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        USER,
+        format!("[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n[providers.aliases]\nfast = 'work/m'\n", own.url()),
+    );
+    sandbox.write(
+        ".jp/config.toml",
+        format!(
+            "[providers.llm.other]\nbase_url = '{}'\nmodels.m.tools = true\n\
+             [providers.llm.work]\nbase_url = '{0}'\n\
+             [providers.aliases]\nfast = 'other/m'\n'work/m' = 'other/m'\n",
+            other.url()
+        ),
+    );
+    for model in ["work/m", "fast"] {
+        let run = ask(&sandbox, &["--model", model]).succeeded();
+        assert_eq!(run.stdout, "Yes.\n", "{model}: {}", run.stderr);
+        for words in ["providers.aliases.'work/m' in .jp/config.toml is ignored", "hint: rename it there"] {
+            assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+        }
+    }
+    assert_eq!(other.received().len(), 0, "nothing was sent to the workspace's server");
+    assert!(String::from_utf8_lossy(&own.received()[0].body).contains(ATTACHED));
+}
+
+#[test]
+fn alias_of_the_user_that_reads_as_a_provider_and_a_name_is_ignored_with_a_warning() {
+    let (own, other) = (support::answering("Yes."), support::answering("No."));
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        USER,
+        format!(
+            "[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n\
+             [providers.llm.other]\nbase_url = '{}'\nmodels.m.tools = true\n\
+             [providers.aliases]\n'work/m' = 'other/m'\n'old/x' = 'other/m'\n",
+            own.url(),
+            other.url()
+        ),
+    );
+    let run = ask(&sandbox, &["--model", "work/m"]).succeeded();
+    assert_eq!(run.stdout, "Yes.\n", "{}", run.stderr);
+    for words in [
+        "providers.aliases.'work/m' in ~/.config/jp/config.toml is ignored",
+        "providers.aliases.'old/x' in ~/.config/jp/config.toml is ignored",
+        "can't contain a `/`",
+        "hint: rename it",
+    ] {
+        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+    }
+}
+
+#[test]
+fn workspace_does_not_move_a_provider_that_jp_knows() {
+    let other = support::answering("No.");
+    let sandbox = Sandbox::new();
+    let moved = format!("[providers.llm.anthropic]\nbase_url = '{}'\n", other.url());
+    sandbox.write(".jp/config.toml", &moved);
+    sandbox.write("a.txt", ATTACHED);
+    let explicit = ["q", "--new", "-a", "a.txt", "--model", "anthropic/claude-x", "What is it?"];
+    // Without a key the provider's own server is not asked either.
+    let words = [
+        "ANTHROPIC_API_KEY is not set",
+        "hint: providers.llm.anthropic.base_url in .jp/config.toml is ignored",
+        "~/.config/jp/config.toml",
+    ];
+    sandbox.jp(&explicit).failed(1, &words);
+    sandbox.jp(&["model", "ls", "anthropic"]).failed(1, &words);
+    sandbox.write(USER, "assistant.model.id = 'anthropic/claude-x'\n");
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "What is it?"]).failed(1, &words);
+    assert_eq!(other.received().len(), 0);
+}
+
+#[test]
+fn workspace_chooses_no_key_of_the_user_for_a_provider() {
+    let server = support::answering("Yes.");
+    let sandbox = Sandbox::new();
+    let work = format!(
+        "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n",
+        server.url()
+    );
+    sandbox.write(
+        USER,
+        format!(
+            "{work}[providers.llm.else]\nbase_url = 'http://127.0.0.1:9'\napi_key_env = 'OTHER_API_KEY'\n"
+        ),
+    );
+    for (variable, owner) in
+        [("ANTHROPIC_API_KEY", "anthropic"), ("GOOGLE_API_KEY", "google"), ("OTHER_API_KEY", "else")]
+    {
+        sandbox.write(".jp/config.toml", format!("providers.llm.work.api_key_env = '{variable}'\n"));
+        let words = format!("providers.llm.work.api_key_env in .jp/config.toml names {variable}");
+        ask(&sandbox, &[]).failed(1, &[&words, &format!("the key of {owner}"), "hint: set it in your own"]);
+    }
+    assert_eq!(server.received().len(), 0);
+
+    sandbox.write(".jp/config.toml", "providers.llm.work.api_key_env = 'WORK_API_KEY'\n");
+    let run = ask(&sandbox, &[]).succeeded();
+    assert!(
+        run.stderr.contains("providers.llm.work.api_key_env in .jp/config.toml is ignored"),
+        "{}",
+        run.stderr
+    );
+    assert!(!server.received()[0].head.contains("sk-"), "{}", server.received()[0].head);
+}
+
+#[test]
+fn dot_in_the_name_of_a_workspaces_provider_gets_it_no_key() {
+    let server = support::answering("Yes.");
+    let sandbox = Sandbox::new();
+    let config = |variable: &str| {
+        format!(
+            "assistant.model.id = 'a.b/m'\n[providers.llm.'a.b']\nbase_url = '{}'\napi_key_env = '{variable}'\n",
+            server.url()
+        )
+    };
+    sandbox.write(".jp/config.toml", config("ANTHROPIC_API_KEY"));
+    ask(&sandbox, &[])
+        .failed(1, &["providers.llm.'a.b'.api_key_env in .jp/config.toml", "the key of anthropic"]);
+    sandbox.write(".jp/config.toml", config("WORK_API_KEY"));
+    ask(&sandbox, &[]).failed(1, &["providers.llm.'a.b'.base_url in .jp/config.toml gets no API key"]);
+    assert_eq!(server.received().len(), 0);
+}
+
+#[test]
+fn history_sets_nothing_of_a_provider() {
+    let (own, other) = (support::answering("Yes."), support::answering("No."));
+    let sandbox = Sandbox::new();
+    let work = format!(
+        "assistant.model.id = 'work/m'\n[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n",
+        own.url()
+    );
+    sandbox.write(USER, work);
+    ask(&sandbox, &[]).succeeded();
+    let path = sandbox.conversation().join("events.json");
+    let events = std::fs::read_to_string(&path).unwrap();
+    let server = json!({"base_url": other.url(), "api_key_env": "ANTHROPIC_API_KEY", "models": {"m": {"tools": false}}});
+    let delta = json!({
+        "assistant": {"model": {"id": "work/m"}},
+        "providers": {"llm": {"work": server, "anthropic": server, "aliases": {"work/m": "anthropic/m"}}, "aliases": {"work/m": "anthropic/m"}},
+    });
+    let event = json!({"timestamp": "2026-11-21T12:00:00Z", "type": "config_delta", "delta": delta});
+    std::fs::write(&path, events.replacen("[\n", &format!("[\n{event},\n"), 1)).unwrap();
+    let mut command = sandbox.command(&["q", "-a", "a.txt", "And now?"]);
+    command.env("ANTHROPIC_API_KEY", "sk-test");
+    assert_eq!(support::run(command).succeeded().stdout, "Yes.\n");
+    assert_eq!((own.received().len(), other.received().len()), (2, 0));
+    assert!(!own.received()[1].head.contains("sk-test"));
+}

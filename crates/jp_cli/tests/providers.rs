@@ -163,8 +163,12 @@ fn workspace_that_names_the_server_gets_no_usual_key() {
     let provider = &PROVIDERS[0];
     let server = Server::new(vec![provider.reply()]);
     let sandbox = Sandbox::new();
-    sandbox.write(".jp/config.toml", format!("[providers.llm.anthropic]\nbase_url = \"{}\"\n", server.url()));
-    let mut command = sandbox.command(&["q", "-m", "anthropic/m", "x"]);
+    let config = format!(
+        "assistant.model.id = \"anthropic/m\"\n[providers.llm.anthropic]\nbase_url = \"{}\"\n",
+        server.url()
+    );
+    sandbox.write(".jp/config.toml", config);
+    let mut command = sandbox.command(&["q", "x"]);
     command.env("ANTHROPIC_API_KEY", "sk-test");
     support::run(command).succeeded();
     assert!(!server.received()[0].head.contains("sk-test"));

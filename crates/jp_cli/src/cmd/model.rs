@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use super::query::{
     answer::runtime,
-    model::{Model, api_key, configured, found_here, no_model, of_provider, usual_key_variable},
+    model::{Model, configured, found_here, no_model, of_provider},
+    provider::usual_key_variable,
 };
 use crate::{
     args,
@@ -39,6 +40,7 @@ pub(crate) fn run(command: &args::Model, context: &Context<'_>) -> Result<Code, 
             None
         }
     };
+    used.iter().for_each(|used| used.warn_of_ignored(context.output));
     let rows = match provider {
         Some(provider) => of_one(&config, used.as_ref(), provider)?,
         None => of_all(context, &config, used.as_ref())?,
@@ -122,7 +124,7 @@ struct Asked {
 impl Asked {
     fn new(config: &Resolved, provider: &str, limit: Duration) -> Result<Self, Failure> {
         let mut model = of_provider(config, provider, "")?;
-        model.endpoint.api_key = api_key(config, provider)?;
+        model.add_key(config)?;
         Ok(Self { model, limit })
     }
 }
@@ -184,7 +186,10 @@ impl Row {
         Self {
             id: model.label.clone(),
             is_used,
-            aliases: aliases.filter(|(_, id)| **id == model.label).map(|(alias, _)| alias.clone()).collect(),
+            aliases: aliases
+                .filter(|(alias, id)| **id == model.label && !alias.contains('/'))
+                .map(|(alias, _)| alias.clone())
+                .collect(),
             facts: model.configured.or(said).or(models::built_in(format, &model.endpoint.model)),
             known_from: sources.chain([documented]).collect(),
         }

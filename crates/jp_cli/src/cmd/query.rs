@@ -16,6 +16,7 @@ mod message;
 pub(crate) mod model;
 mod prepare;
 mod prompt;
+pub(crate) mod provider;
 mod refused;
 pub(crate) mod resolve;
 mod schema;
@@ -114,9 +115,7 @@ fn choose_model(
         }
         model => Some(model?),
     };
-    if let Some(warning) = model.as_ref().and_then(|model| model.warning.as_deref()) {
-        context.output.warn(warning);
-    }
+    model.iter().for_each(|model| model.warn(context.output));
     Ok(model)
 }
 

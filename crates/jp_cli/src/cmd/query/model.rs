@@ -10,7 +10,11 @@ use jp_llm::{
     models::Facts,
 };
 
-use crate::error::Failure;
+use super::provider::{
+    ChosenModel, ConfiguredProvider, IgnoredSetting, OWN, ProviderSettings, default_base_url,
+    ignored_aliases, usual_key_variable,
+};
+use crate::{error::Failure, output::Output};
 
 /// A model and where requests to it go.
 pub(crate) struct Model {
@@ -21,9 +25,30 @@ pub(crate) struct Model {
     pub(crate) configured: Facts,
     /// What the person should know of it.
     pub(crate) warning: Option<String>,
+    /// Settings of the workspace that have no effect on it.
+    pub(crate) ignored: Vec<IgnoredSetting>,
 }
 
 impl Model {
+    /// Prints the warnings that the user needs before jp sends anything.
+    pub(crate) fn warn(&self, output: &Output) {
+        self.warn_of_ignored(output);
+        self.warning.iter().for_each(|warning| output.warn(warning));
+    }
+
+    /// Looks for the key of its provider.
+    pub(crate) fn add_key(&mut self, config: &Resolved) -> Result<(), Failure> {
+        let key = api_key(config, &self.endpoint.provider);
+        let explained = |failure| self.ignored.iter().fold(failure, |failure, one| one.explain(failure));
+        self.endpoint.api_key = key.map_err(explained)?;
+        Ok(())
+    }
+
+    /// Warns of settings of the workspace that have no effect on it.
+    pub(crate) fn warn_of_ignored(&self, output: &Output) {
+        self.ignored.iter().for_each(|ignored| ignored.warn(output));
+    }
+
     /// Returns whether a part of an answer is sent to it again.
     pub(crate) fn takes_back(&self, part: &AnswerPart<'_>) -> bool {
         self.endpoint.format.sends_back(part, &self.label)
@@ -46,14 +71,13 @@ pub(super) fn choose(config: &Resolved) -> Result<Model, Failure> {
         Some(model) => model,
         None => found_here(config)?.ok_or_else(no_model)?,
     };
-    model.endpoint.api_key = api_key(config, &model.endpoint.provider)?;
+    model.add_key(config)?;
     Ok(model)
 }
 
 /// Returns the model that the configuration names, if it names one; its key is not looked for.
 pub(crate) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
-    let Some(id) = &config.config.assistant.model.id else { return Ok(None) };
-    let id = config.config.providers.aliases.get(id).unwrap_or(id);
+    let Some(ChosenModel { id, .. }) = ChosenModel::of(config) else { return Ok(None) };
     let is_named = |(provider, name): &(&str, &str)| !provider.is_empty() && !name.is_empty();
     let (provider, name) = id.split_once('/').filter(is_named).ok_or_else(|| {
         let layer = config.origin("assistant.model.id");
@@ -69,7 +93,8 @@ pub(crate) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
 
 /// Returns a provider's model, wherever the provider is.
 pub(crate) fn of_provider(config: &Resolved, provider: &str, name: &str) -> Result<Model, Failure> {
-    let base_url = settings(config, provider).base_url;
+    let ProviderSettings { settings, .. } = ConfiguredProvider::new(config, provider).settings();
+    let base_url = settings.base_url;
     let base_url = base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
         let of_which =
             if name.is_empty() { String::new() } else { format!(" of the model `{provider}/{name}`") };
@@ -87,8 +112,10 @@ pub(crate) fn of_provider(config: &Resolved, provider: &str, name: &str) -> Resu
 
 /// Puts a model together with what is configured of its provider.
 fn model(config: &Resolved, provider: &str, base_url: BaseUrl, name: &str) -> Result<Model, Failure> {
-    let settings = settings(config, provider);
-    let warning = check_workspace(config, provider, &base_url, &settings)?;
+    let configured = ConfiguredProvider::new(config, provider);
+    let ProviderSettings { settings, mut ignored } = configured.settings();
+    let warning = check_workspace(configured, &base_url, &settings)?;
+    ignored.extend(ignored_aliases(config));
     let mut endpoint = Endpoint::new(provider, base_url, name);
     if let Some(seconds) = settings.idle_timeout_secs {
         endpoint.idle_timeout = Duration::from_secs(seconds);
@@ -96,8 +123,8 @@ fn model(config: &Resolved, provider: &str, base_url: BaseUrl, name: &str) -> Re
     if let Some(limit) = settings.max_response_bytes {
         endpoint.max_response_bytes = limit.bytes();
     }
-    let configured = facts(&settings, name);
-    Ok(Model { label: format!("{provider}/{name}"), endpoint, configured, warning })
+    let facts = facts(&settings, name);
+    Ok(Model { label: format!("{provider}/{name}"), endpoint, configured: facts, warning, ignored })
 }
 
 /// Returns what a provider's configuration says of a model.
@@ -116,69 +143,44 @@ fn facts(settings: &LlmProvider, name: &str) -> Facts {
     }
 }
 
-fn settings(config: &Resolved, provider: &str) -> LlmProvider {
-    config.config.providers.llm.get(provider).cloned().unwrap_or_default()
-}
-
 /// Checks what a workspace says of a provider: it can come from anywhere, so it runs no command and gets
 /// no key, and the person is told where it sends things.
 fn check_workspace(
-    config: &Resolved,
-    provider: &str,
+    configured: ConfiguredProvider<'_>,
     base_url: &BaseUrl,
     settings: &LlmProvider,
 ) -> Result<Option<String>, Failure> {
-    let key = |name: &str| format!("providers.llm.{provider}.{name}");
-    let by_workspace = |name: &str| match config.origin(&key(name)) {
-        Layer::Workspace { path } => Some(path.display().to_string()),
-        _ => None,
+    let said = configured.said();
+    let refuse = |field: &str, path: &str, fault: &str| {
+        Err(Failure::new(format!("{} in {path} {fault}", configured.key(field))).with_hint(OWN))
     };
-    let own = "set it in your own configuration, ~/.config/jp/config.toml.";
-    if let Some(path) = by_workspace("api_key_command").filter(|_| settings.api_key_command.is_some()) {
-        let key = key("api_key_command");
-        return Err(Failure::new(format!("{key} in {path} is not run: a workspace can come from anywhere"))
-            .with_hint(own));
+    if let Some(path) = configured.by_workspace("api_key_command").filter(|_| said.api_key_command.is_some())
+    {
+        return refuse("api_key_command", &path, "is not run: a workspace can come from anywhere");
     }
-    let variable = settings.api_key_env.as_deref().filter(|variable| !variable.ends_with("_API_KEY"));
-    if let (Some(path), Some(variable)) = (by_workspace("api_key_env"), variable) {
-        let key = key("api_key_env");
-        let reason = "a workspace can come from anywhere, and may name no secret but an API key (…_API_KEY)";
-        return Err(Failure::new(format!("{key} in {path} names {variable}: {reason}")).with_hint(own));
+    if let (Some(path), Some(variable)) = (configured.by_workspace("api_key_env"), &said.api_key_env)
+        && let Some(reason) = configured.refuse_variable(variable)
+    {
+        return refuse("api_key_env", &path, &format!("names {variable}: {reason}"));
     }
-    let Some(path) = by_workspace("base_url").filter(|_| settings.base_url.is_some()) else {
+    let Some(path) = configured.by_workspace("base_url").filter(|_| settings.base_url.is_some()) else {
         return Ok(None);
     };
-    if settings.api_key_env.is_some() || settings.api_key_command.is_some() {
-        let key = key("base_url");
-        return Err(Failure::new(format!(
-            "{key} in {path} gets no API key: a workspace can come from anywhere"
-        ))
-        .with_hint(own));
+    if said.api_key_env.is_some() || said.api_key_command.is_some() {
+        return refuse("base_url", &path, "gets no API key: a workspace can come from anywhere");
     }
     Ok((!base_url.is_loopback()).then(|| format!("{path} sends this conversation to {base_url}")))
 }
 
-fn default_base_url(provider: &str) -> Option<&'static str> {
-    match provider {
-        "llamacpp" => Some("http://127.0.0.1:8080"),
-        "ollama" => Some("http://127.0.0.1:11434"),
-        "anthropic" => Some("https://api.anthropic.com"),
-        "openai" => Some("https://api.openai.com"),
-        "google" => Some("https://generativelanguage.googleapis.com"),
-        "openrouter" => Some("https://openrouter.ai/api"),
-        _ => None,
-    }
-}
-
 /// Returns the key: from the variable or the command that the configuration names, else from the variable
 /// that the provider's own tools read. A workspace that names the server gets none of the latter.
-pub(crate) fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret>, Failure> {
-    let settings = settings(config, provider);
+fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret>, Failure> {
+    let configured = ConfiguredProvider::new(config, provider);
+    let ProviderSettings { settings, .. } = configured.settings();
     if let (None, Some(command)) = (&settings.api_key_env, &settings.api_key_command) {
         return key_from(provider, command).map(Some);
     }
-    let is_workspaces =
-        matches!(config.origin(&format!("providers.llm.{provider}.base_url")), Layer::Workspace { .. });
+    let is_workspaces = configured.by_workspace("base_url").is_some();
     let usual = usual_key_variable(provider).filter(|_| !is_workspaces || settings.base_url.is_none());
     let Some(variable) = settings.api_key_env.as_deref().or(usual) else { return Ok(None) };
     let key = std::env::var(variable).ok().filter(|key| !key.trim().is_empty());
@@ -198,25 +200,12 @@ pub(crate) fn api_key(config: &Resolved, provider: &str) -> Result<Option<Secret
 
 /// Says where the key of a provider comes from, if from anywhere.
 pub(super) fn key_source(config: &Resolved, provider: &str) -> Option<String> {
-    let settings = settings(config, provider);
+    let ProviderSettings { settings, .. } = ConfiguredProvider::new(config, provider).settings();
     let command = || format!("the command in providers.llm.{provider}.api_key_command");
     match settings.api_key_env {
         None if settings.api_key_command.is_some() => Some(command()),
         variable => variable.or_else(|| usual_key_variable(provider).map(str::to_owned)),
     }
-}
-
-/// The variables that the providers' own tools read their keys from.
-pub(crate) const USUAL_KEY_VARIABLES: [(&str, &str); 4] = [
-    ("anthropic", "ANTHROPIC_API_KEY"),
-    ("openai", "OPENAI_API_KEY"),
-    ("google", "GEMINI_API_KEY"),
-    ("openrouter", "OPENROUTER_API_KEY"),
-];
-
-/// Returns the variable that a provider's own tools read its key from.
-pub(crate) fn usual_key_variable(provider: &str) -> Option<&'static str> {
-    USUAL_KEY_VARIABLES.iter().find(|(name, _)| *name == provider).map(|(_, variable)| *variable)
 }
 
 fn key_from(provider: &str, command: &CommandSetting) -> Result<Secret, Failure> {
@@ -241,7 +230,11 @@ fn key_from(provider: &str, command: &CommandSetting) -> Result<Secret, Failure>
 /// Looks for a server where the usual ones listen, or where the configuration says they do.
 pub(crate) fn found_here(config: &Resolved) -> Result<Option<Model>, Failure> {
     let url = |usual: Candidate<'_>| {
-        settings(config, usual.provider).base_url.unwrap_or_else(|| usual.base_url.to_owned())
+        ConfiguredProvider::new(config, usual.provider)
+            .settings()
+            .settings
+            .base_url
+            .unwrap_or_else(|| usual.base_url.to_owned())
     };
     let urls = discover::USUAL.map(url);
     let candidates = discover::USUAL.iter().zip(&urls);

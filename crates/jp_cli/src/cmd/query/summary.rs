@@ -35,7 +35,7 @@ pub(crate) fn ask(
 ) -> Result<Summary, Failure> {
     let tools = tools::choose(&Query::default(), context, config, Some(conversation))?;
     let model = model::choose(config)?;
-    model.warning.iter().for_each(|warning| context.output.warn(warning));
+    model.warn(context.output);
     let mut stream = conversation.stream.clone();
     let request = ChatRequest::new(instruction(&stream, turns));
     stream.push(Event::new(context.now(), EventKind::ChatRequest(request)));
