@@ -148,7 +148,7 @@ impl Servers {
     /// As [`Self::connect`], for somebody who is told what comes up.
     pub(crate) fn connect_for(&self, name: &str, caller: &dyn Caller) -> Result<Arc<Connection>, Refusal> {
         if !self.may_start(name) {
-            return Err(Refusal::NotAgreed(name.to_owned()));
+            return Err(self.not_agreed(name));
         }
         self.check_token(name)?;
         if let Some(known) = self.known.get(name) {
@@ -212,8 +212,13 @@ pub(crate) type Answer<T> = (String, Result<T, Refusal>);
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum Refusal {
     /// The person did not agree to it.
-    #[error("the MCP server `{0}` is not started: the workspace configures it, and nobody agreed to that")]
-    NotAgreed(String),
+    #[error("the MCP server `{server}` is not started: {why}, and nobody agreed to that")]
+    NotAgreed {
+        /// The server.
+        server: String,
+        /// What the workspace has to do with it.
+        why: &'static str,
+    },
     /// What should prove who asks is not there.
     #[error(
         "the MCP server `{server}`: its token is to be in the variable `{variable}` of the environment, which is not set"

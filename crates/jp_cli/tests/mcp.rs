@@ -20,7 +20,7 @@ use terminal::Terminal;
 
 const NOTES: &str = include_str!("support/notes.py");
 
-/// Makes a workspace with the server's program in it; the person configures the servers: `NAME = COMMAND`.
+/// Makes a workspace; the user configures the servers, `NAME = COMMAND`, with a program of their own.
 fn with(servers: &[(&str, &str)]) -> Sandbox {
     let settings = servers.iter().map(|(name, command)| format!("{name}.command = {}\n", json!(command)));
     configured(&settings.collect::<String>())
@@ -28,6 +28,8 @@ fn with(servers: &[(&str, &str)]) -> Sandbox {
 
 fn configured(settings: &str) -> Sandbox {
     let sandbox = with_program();
+    sandbox.write("~/notes.py", NOTES);
+    let settings = settings.replace("notes.py", "../../notes.py");
     sandbox.write("~/.config/jp/config.toml", format!("[providers.mcp]\n{settings}"));
     sandbox
 }
@@ -87,8 +89,8 @@ fn servers_are_listed_with_what_they_offer() {
     insta::assert_snapshot!(run.stdout, @r#"
     server  tools  resources  templates  MCP         says it is
     dead    -      -          -          -           -           failed: it ended with exit status: 3
-    loop    4+     8+         1          2025-11-25  notes 1.0   runs `python3 notes.py loop`
-    notes   2      4          1          2025-11-25  notes 1.0   runs `python3 notes.py`
+    loop    4+     8+         1          2025-11-25  notes 1.0   runs `python3 ../../notes.py loop`
+    notes   2      4          1          2025-11-25  notes 1.0   runs `python3 ../../notes.py`
     wrong   -      -          -          -           -           failed: "no-such-program" can't be started: there is no such program in PATH
     "#);
     insta::assert_snapshot!(run.stderr, @r#"
@@ -111,7 +113,7 @@ fn servers_are_listed_as_a_document() {
                 "error": "the MCP server `dead`: it ended with exit status: 3", "stderr": ["why"],
             },
             {
-                "name": "notes", "optional": true, "type": "stdio", "command": ["python3", "notes.py"],
+                "name": "notes", "optional": true, "type": "stdio", "command": ["python3", "../../notes.py"],
                 "revision": "2025-11-25", "server": {"name": "notes", "version": "1.0"}, "instructions": null,
                 "tools": 2, "resources": 4, "templates": 1, "warnings": [],
             },
@@ -379,6 +381,29 @@ fn server_of_the_workspace_starts_only_where_the_person_agrees() {
 }
 
 #[test]
+fn server_of_the_user_that_runs_a_file_of_the_workspace_starts_only_where_they_agree() {
+    let sandbox = with_program();
+    let settings = "[providers.mcp.notes]\ncommand = 'python3 notes.py'\n";
+    sandbox.write("~/.config/jp/config.toml", settings);
+    let read = ["mcp", "read", "notes", "note:one"];
+    let why = "not started: it runs a file of the workspace";
+    sandbox.jp(&read).failed(1, &[why, "there is no terminal to ask you on", "hint: `--yes` starts it."]);
+    assert!(sandbox.jp(&["mcp", "ls"]).failed(1, &[]).stdout.contains(why));
+
+    let mut terminal = Terminal::run(sandbox.command(&read));
+    terminal.expect("Your MCP server `notes` runs a file of the workspace:");
+    terminal.expect("notes.py is a file of the workspace; you approve it as it is now");
+    terminal.answer("Start it? [y/N]", "y\n");
+    assert_eq!(terminal.wait(), 0);
+    sandbox.jp(&read).succeeded();
+    sandbox.write("notes.py", format!("{NOTES}# changed\n"));
+    sandbox.jp(&read).failed(1, &[why]);
+
+    sandbox.write("~/.config/jp/config.toml", "");
+    sandbox.jp(&[&["-c", "providers.mcp.notes.command=python3 notes.py"], &read[..]].concat()).succeeded();
+}
+
+#[test]
 fn all_that_the_workspace_adds_is_shown_before_it_is_agreed_to() {
     let sandbox = with_program();
     sandbox.write(
@@ -404,7 +429,7 @@ fn all_that_the_workspace_adds_is_shown_before_it_is_agreed_to() {
       │ environment.MINE, as you set it
       │ environment.PYTHONPATH = "evil" (.jp/config.toml)
       │ variables = ["A_TOKEN"] (.jp/config.toml)
-      │ notes.py is a file of the workspace; it is agreed to as it is now
+      │ notes.py is a file of the workspace; you approve it as it is now
     "#);
     insta::assert_snapshot!(shown("far"), @r#"
     The workspace configures the MCP server `far`:

@@ -21,7 +21,7 @@ use super::query::{
     locking,
     resolve::{Earlier, parse, resolve, stored_forms},
     template::expanded_by_itself,
-    trust::remember,
+    trust::to_remember,
 };
 use crate::{
     args::Attachment,
@@ -75,7 +75,7 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
     let nothing = Earlier { plan: Plan::default(), configured: &Configured::default(), is_new: false };
     let attachments = resolve(context, &config, nothing, outside, &resolving).map_err(without_skipping)?;
     let mut added = stored_forms(&inside);
-    remember(context, &inside, &place);
+    context.remember_agreed(to_remember(&inside, &place).iter().map(String::as_str));
     added.extend(attachments.delivered.into_iter().map(|delivered| delivered.declaration));
     let mut delta = Change { add: added.clone(), ..Change::default() }.into_delta();
     delta.resources = attachments.snapshots;

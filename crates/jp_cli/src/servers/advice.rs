@@ -38,7 +38,7 @@ pub(crate) fn warn(output: &Output, refusal: impl Into<Refusal>) {
 /// Says what is wrong, without the name of the server.
 pub(crate) fn state(refusal: &Refusal) -> String {
     match refusal {
-        Refusal::NotAgreed(_) => "not started: the workspace configures it".to_owned(),
+        Refusal::NotAgreed { why, .. } => format!("not started: {why}"),
         Refusal::NoToken { variable, .. } => format!("not asked: `{variable}` is not set"),
         Refusal::Server(error) => format!("failed: {}", shown(&error.fault)),
     }
@@ -48,7 +48,7 @@ pub(crate) fn state(refusal: &Refusal) -> String {
 pub(crate) fn hints(refusal: &Refusal) -> Vec<String> {
     match refusal {
         // Who asked them has said so.
-        Refusal::NotAgreed(_) => Vec::new(),
+        Refusal::NotAgreed { .. } => Vec::new(),
         Refusal::NoToken { server, variable } => {
             vec![format!("set {variable}, or name another variable as providers.mcp.{server}.token_env.")]
         }
@@ -60,7 +60,7 @@ pub(crate) fn hints(refusal: &Refusal) -> Vec<String> {
 pub(crate) fn stderr(refusal: &Refusal) -> Vec<String> {
     let lines = match refusal {
         Refusal::Server(error) => error.stderr.as_slice(),
-        Refusal::NotAgreed(_) | Refusal::NoToken { .. } => &[],
+        Refusal::NotAgreed { .. } | Refusal::NoToken { .. } => &[],
     };
     lines.iter().map(|line| format!("{MARGIN}{}", one_line(&without_colours(line), SHOWN))).collect()
 }

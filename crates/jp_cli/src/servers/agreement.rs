@@ -1,13 +1,15 @@
-//! What a person agrees to before a server is started that the workspace has a part in.
+//! What a person agrees to before a server is started that the workspace has a part in: its configuration, or its files.
+
+use std::{env, ffi::OsString};
 
 use jp_config::{Entry, Layer};
-use jp_mcp::{ServerConfig, Transport};
-use jp_resource::Checksum;
+use jp_mcp::{Program, ServerConfig, Transport};
 
-use super::{Reading, Servers};
+use super::{Reading, Refusal, Servers};
 use crate::{
     error::Failure,
     output::{Tone, visible, without_credentials},
+    scripts::{CommandWords, Script, as_they_are},
     terminal::{Extent, Terminal, quote},
     workspace::Context,
 };
@@ -19,6 +21,18 @@ pub(super) struct Agreement {
     text: String,
     /// The same for people, a line for each setting.
     lines: Vec<String>,
+    /// Whether the workspace configures any of it; if not, the server is the user's and runs a file of the workspace.
+    is_configured: bool,
+}
+
+impl Agreement {
+    /// Says what the workspace has to do with the server.
+    fn why(&self) -> &'static str {
+        match self.is_configured {
+            true => "the workspace configures it",
+            false => "it runs a file of the workspace",
+        }
+    }
 }
 
 impl Servers {
@@ -39,9 +53,9 @@ impl Servers {
         self.open(context, name).is_none() && self.may_start(name)
     }
 
-    /// Returns whether the workspace has a part in what a server is.
+    /// Returns whether the workspace has a part in how a server is configured.
     pub(crate) fn is_workspaces(&self, name: &str) -> bool {
-        self.agreement(name).is_some()
+        self.agreement(name).is_some_and(|agreement| agreement.is_configured)
     }
 
     /// Returns what the person has yet to be asked about, if anything; what they said before is said.
@@ -61,12 +75,17 @@ impl Servers {
     fn asked(&self, context: &Context<'_>, name: &str, agreement: &Agreement) -> Result<bool, Failure> {
         let Some(terminal) = Terminal::open(context) else {
             context.output.warn(&format!(
-                "the MCP server `{name}` is not started: the workspace configures it, and there is no terminal to ask you on"
+                "the MCP server `{name}` is not started: {}, and there is no terminal to ask you on",
+                agreement.why()
             ));
             context.output.hint("`--yes` starts it.");
             return Ok(false);
         };
-        terminal.tell(Tone::Plain, &format!("The workspace configures the MCP server `{name}`:"));
+        let what = match agreement.is_configured {
+            true => format!("The workspace configures the MCP server `{name}`:"),
+            false => format!("Your MCP server `{name}` runs a file of the workspace:"),
+        };
+        terminal.tell(Tone::Plain, &what);
         for line in &agreement.lines {
             // One line stays one: none of it passes for another setting.
             quote(&terminal, &visible(line), Extent::Whole, |_| Tone::Plain);
@@ -78,6 +97,12 @@ impl Servers {
         self.agreement(name).is_none() || self.said().get(name) == Some(&true)
     }
 
+    /// Says why a server is not started that nobody agreed to.
+    pub(super) fn not_agreed(&self, name: &str) -> Refusal {
+        let why = self.agreement(name).map_or("nothing is known of it", Agreement::why);
+        Refusal::NotAgreed { server: name.to_owned(), why }
+    }
+
     fn agreement(&self, name: &str) -> Option<&Agreement> {
         self.known.get(name)?.agreement.as_ref()
     }
@@ -85,20 +110,29 @@ impl Servers {
 
 impl Reading<'_> {
     /// Returns what the person has to agree to; nothing where the workspace has no part in it.
+    ///
+    /// What the user's file says was said before they knew this workspace, whose file it may happen to name.
     pub(super) fn agreement(&self, context: &Context<'_>, server: &ServerConfig) -> Option<Agreement> {
         let key = format!("providers.mcp.{}", self.name);
         let layers = self.config.contributors(&key);
-        if !layers.into_iter().any(is_workspaces) {
+        let is_configured = layers.iter().any(|layer| is_workspaces(layer));
+        let is_of_users_file = || layers.iter().any(|layer| matches!(layer, Layer::User { .. }));
+        if !is_configured && !is_of_users_file() {
+            return None;
+        }
+        let scripts = find_scripts(context, server);
+        if !is_configured && scripts.is_empty() {
             return None;
         }
         let settings = serde_json::to_string(self.settings).unwrap_or_default();
         let mut text = format!("MCP server {}: {settings}", self.name);
         let mut lines = self.lines();
-        for (word, checksum) in scripts(context, server) {
-            text += &format!("; {word} as it is now ({checksum})");
-            lines.push(format!("{word} is a file of the workspace; it is agreed to as it is now"));
-        }
-        Some(Agreement { text, lines })
+        text += &as_they_are(&scripts);
+        let line = |script: &Script| {
+            format!("{} is a file of the workspace; you approve it as it is now", script.word)
+        };
+        lines.extend(scripts.iter().map(line));
+        Some(Agreement { text, lines, is_configured })
     }
 
     /// Returns a line for each setting, with the layer of what the workspace says.
@@ -127,15 +161,11 @@ fn is_workspaces(layer: &Layer) -> bool {
     matches!(layer, Layer::Workspace { .. })
 }
 
-/// Finds the files of the workspace that the command names, with what they hold.
-fn scripts(context: &Context<'_>, server: &ServerConfig) -> Vec<(String, Checksum)> {
-    let Transport::Stdio(program) = &server.transport else { return Vec::new() };
-    let root = context.workspace.root();
-    let words = std::iter::once(&program.program).chain(&program.arguments);
-    let script = |word: &String| {
-        let path = root.join(word).canonicalize().ok()?;
-        let content = (path.starts_with(root) && path.is_file()).then(|| std::fs::read(path).ok())??;
-        Some((word.clone(), Checksum::of(&content)))
+/// Finds the files of the workspace that the command names.
+fn find_scripts(context: &Context<'_>, server: &ServerConfig) -> Vec<Script> {
+    let Transport::Stdio(Program { program, arguments, environment, .. }) = &server.transport else {
+        return Vec::new();
     };
-    words.filter_map(script).collect()
+    let path = environment.get("PATH").map(OsString::from).or_else(|| env::var_os("PATH"));
+    CommandWords { program, arguments }.scripts(context.workspace.root(), path.as_deref())
 }

@@ -114,8 +114,8 @@ pub(super) struct Unread(pub(super) Refusal);
 impl fmt::Display for Unread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Refusal::NotAgreed(_) => {
-                f.write_str("it is not started: the workspace configures it, and nobody agreed to that")
+            Refusal::NotAgreed { why, .. } => {
+                write!(f, "it is not started: {why}, and nobody agreed to that")
             }
             Refusal::NoToken { variable, .. } => {
                 write!(

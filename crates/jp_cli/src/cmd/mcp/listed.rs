@@ -94,7 +94,7 @@ fn list<T: Send>(context: &Context<'_>, chosen: &Chosen<'_>, kind: &Kind<T>) -> 
 
 fn left_out(context: &Context<'_>, refusal: Refusal) {
     // Whoever did not agree knows, and where nobody could it was said.
-    if !matches!(refusal, Refusal::NotAgreed(_)) {
+    if !matches!(refusal, Refusal::NotAgreed { .. }) {
         advice::warn(context.output, refusal);
     }
 }

@@ -14,7 +14,10 @@ use jp_attachment::{
 use jp_config::{Layer, Refresh, Resolved};
 use jp_conversation::{Declaration, Stream, resolution};
 
+use super::trust::find_scripts;
 use crate::{error::Failure, output::one_line, servers::reading, workspace::Context};
+
+const ATTACHMENTS: &str = "conversation.attachments";
 
 /// What configuration files declare, and where it is on this machine.
 #[derive(Debug, Default)]
@@ -45,7 +48,7 @@ impl Configured {
 /// and its history can come from anywhere, so they may not reach for files outside: only the person may.
 pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured, Failure> {
     let is_others = |layer: &&Layer| matches!(layer, Layer::Workspace { .. } | Layer::Conversation);
-    let is_persons = !config.contributors("conversation.attachments").iter().any(is_others);
+    let is_persons = !config.contributors(ATTACHMENTS).iter().any(is_others);
     let mut configured = Configured::default();
     for (index, declared) in config.config.conversation.attachments.iter().enumerate() {
         let value = serde_json::to_value(declared)?;
@@ -64,7 +67,12 @@ pub(crate) fn configured(config: &Resolved, place: &Place) -> Result<Configured,
             configured.refused.push(text.to_string());
             continue;
         }
-        let trusted = |declared| Declared { is_trusted: is_persons, ..declared };
+        // What a user's file says was said before they knew this workspace, whose script it may happen to name.
+        let is_of_users_file = || matches!(layer_of(config, index), Layer::User { .. });
+        let trusted = |declared: Declared| {
+            let is_workspaces = is_of_users_file() && !find_scripts(&declared, place).is_empty();
+            Declared { is_trusted: is_persons && !is_workspaces, ..declared }
+        };
         configured.sources.extend(declared.map(|declared| (declaration.clone(), trusted(declared))));
         configured.notify.extend(notifies.then(|| declaration.clone()));
         configured.declarations.push(declaration);
@@ -87,12 +95,17 @@ pub(crate) fn warn_of_unreadable(context: &Context<'_>, stream: &Stream) {
     }
 }
 
+/// Returns the layer that makes a declaration.
+fn layer_of(config: &Resolved, index: usize) -> &Layer {
+    let element = config.contributors(&format!("{ATTACHMENTS}.{index}")).pop();
+    element.unwrap_or_else(|| config.origin(ATTACHMENTS))
+}
+
 /// Says that nobody can see whether what a declaration names has changed.
 fn unnoticed(declaration: &Declaration, config: &Resolved, index: usize) -> Failure {
-    let key = "conversation.attachments";
-    let layer = config.contributors(&format!("{key}.{index}")).pop().unwrap_or_else(|| config.origin(key));
+    let layer = layer_of(config, index);
     Failure::new(format!(
-        "failed to read configuration: {key} in {layer}: {declaration} has `refresh = \"notify\"`, but it is attached as a snapshot that can't be compared with where it is from"
+        "failed to read configuration: {ATTACHMENTS} in {layer}: {declaration} has `refresh = \"notify\"`, but jp can't compare its snapshot with the source"
     ))
     .with_hint(
         "leave `refresh` out of it, or make it \"manual\"; attach it again when the model is to see a newer version.",

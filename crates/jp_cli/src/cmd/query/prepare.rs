@@ -19,7 +19,7 @@ use super::{
     resolve::{Attachments, Earlier, parse, resolve, stored_forms},
     stale::notifications,
     tools::Tools,
-    trust::{refused, remember},
+    trust::{refused, to_remember},
 };
 use crate::{args::Query, error::Failure, workspace::Context};
 
@@ -64,7 +64,7 @@ pub(super) fn prepare(
     let resolving = resolving(context, config, &place, &keeper, query.skip_unavailable)?;
     let explicit = parse(context, config, &query.attach, &place, resolving.unavailable)?;
     let typed = stored_forms(&explicit);
-    let declared = explicit.clone();
+    let approved = to_remember(&explicit, &place);
     let plan = plan(&target.stream(), &configured.declarations, &typed)
         .resolving(|declaration| configured.sources.contains_key(declaration));
     let earlier = plan.declarations().filter(|declaration| !typed.contains(declaration));
@@ -76,7 +76,7 @@ pub(super) fn prepare(
     let stale =
         notifications(context, config, &target.stream(), &configured, &attachments, &resolving, &stamps)?;
     if scratch.is_none() {
-        remember(context, &declared, &place);
+        context.remember_agreed(approved.iter().map(String::as_str));
         save(context, &stamps);
     }
     let excludes = typed.into_iter().filter(Declaration::is_exclude);

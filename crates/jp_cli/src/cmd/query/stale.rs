@@ -350,9 +350,10 @@ fn may_be_resolved(
     };
     match declared {
         Err(error) => not_checked(&format!("failed to {}", chain(&error))),
-        Ok(declared) => trust::unasked(context, servers, declared, looking.place).or_else(|| {
-            not_checked("it came with the workspace or its history, and you have not attached it yourself");
-            context.output.hint("attach it once with --attach, or declare it in ~/.config/jp/config.toml.");
+        Ok(declared) => trust::unasked(context, servers, declared.clone(), looking.place).or_else(|| {
+            let (reason, hint) = trust::why_asked(&declared, looking.place);
+            not_checked(&reason);
+            context.output.hint(hint);
             None
         }),
     }

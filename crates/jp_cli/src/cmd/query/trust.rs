@@ -1,6 +1,6 @@
 //! Whose word it takes to run a program, to read from a server or to reach a private address.
 
-use std::sync::Arc;
+use std::{env, sync::Arc};
 
 use jp_attachment::{Declared, McpUri, Place, Reach, Source};
 use jp_config::Resolved;
@@ -8,22 +8,59 @@ use jp_storage::Trust;
 
 use crate::{
     error::Failure,
+    scripts::{self, CommandWords, Script, as_they_are},
     servers::{Servers, reading},
     terminal::Terminal,
     workspace::Context,
 };
 
-/// Returns a declaration that came with the workspace or its history, if it may be resolved.
+/// What a user approves of a declaration.
+#[derive(Debug)]
+struct Approval {
+    /// What is remembered: if any of it changes, the user is asked again.
+    text: String,
+    /// The files of the workspace that the command runs.
+    scripts: Vec<Script>,
+}
+
+impl Approval {
+    fn new(declared: &Declared, place: &Place) -> Self {
+        let scripts = find_scripts(declared, place);
+        let declaration = declared.declaration.as_deref().unwrap_or(&declared.input);
+        Self { text: format!("{declaration}{}", as_they_are(&scripts)), scripts }
+    }
+
+    /// Returns the declaration as the user's own, if they made or approved it before, as it is now.
+    fn apply(&self, declared: Declared, trust: &Trust, place: &Place) -> Declared {
+        let matters = matters_to_trust(&declared, place);
+        let is_trusted = declared.is_trusted || (matters && trust.contains(&self.text));
+        Declared { is_trusted, ..declared }
+    }
+}
+
+/// Returns the files of the workspace that a declaration runs.
+pub(super) fn find_scripts(declared: &Declared, place: &Place) -> Vec<Script> {
+    let Source::Command(line) = &declared.source else { return Vec::new() };
+    let words = CommandWords { program: line.program(), arguments: line.arguments() };
+    words.scripts(&place.root, env::var_os("PATH").as_deref())
+}
+
+/// Returns a declaration that came with the workspace or its history, or runs a script of the workspace, if it may be
+/// resolved.
 ///
 /// A program is run, and a server of the person's own is read from, only if the person made the declaration themself,
-/// agrees now, or said `--yes`.
+/// agrees now, or said `--yes`; a script has to be as it was then.
 pub(super) fn agreed(
     context: &Context<'_>,
     config: &Resolved,
     declared: Declared,
     place: &Place,
 ) -> Result<Option<Declared>, Failure> {
-    let declared = known(declared, &context.workspace.trust(), place);
+    if declared.is_trusted {
+        return Ok(Some(declared));
+    }
+    let approval = Approval::new(&declared, place);
+    let declared = approval.apply(declared, &context.workspace.trust(), place);
     let Some(asking) = Asking::of(&declared, reading::configured(context, config)?) else {
         return Ok(Some(declared));
     };
@@ -33,17 +70,15 @@ pub(super) fn agreed(
     if context.global.yes {
         return Ok(Some(Declared { is_trusted: true, ..declared }));
     }
-    let Asking { what, act, acts } = asking;
-    let question = format!("The workspace or its history attaches {what}. {act} it?");
-    let terminal = Terminal::open(context).ok_or_else(|| nobody_to_ask(&what, acts))?;
+    let question = asking.question(&approval.scripts);
+    let terminal = Terminal::open(context).ok_or_else(|| asking.nobody_to_ask(&approval.scripts))?;
     if !terminal.confirm(&question)? {
-        context.output.warn(&format!("{what} is left out"));
+        context.output.warn(&format!("{} is left out", asking.what));
         context.output.hint("`jp attachment rm` detaches it from the conversation.");
         return Ok(None);
     }
-    let declared = Declared { is_trusted: true, ..declared };
-    remember(context, std::slice::from_ref(&declared), place);
-    Ok(Some(declared))
+    context.remember_agreed([approval.text.as_str()]);
+    Ok(Some(Declared { is_trusted: true, ..declared }))
 }
 
 /// What takes the person's word.
@@ -69,6 +104,42 @@ impl Asking {
             _ => None,
         }
     }
+
+    fn question(&self, scripts: &[Script]) -> String {
+        let Self { what, act, .. } = self;
+        match scripts {
+            [] => format!("The workspace or its history attaches {what}. {act} it?"),
+            scripts => format!("Attaching {what} {}. {act} it?", runs_unapproved(scripts)),
+        }
+    }
+
+    fn nobody_to_ask(&self, scripts: &[Script]) -> Failure {
+        let Self { what, acts, .. } = self;
+        let reason = match scripts {
+            [] => "the workspace or its history asks for it".to_owned(),
+            scripts => format!("it {}", runs_unapproved(scripts)),
+        };
+        Failure::new(format!("failed to attach {what}: {reason}, and there is no terminal to ask you on"))
+            .with_hint(format!("`--yes` {acts} it."))
+    }
+}
+
+/// Says why a declaration is not resolved without asking, and what the user can do.
+pub(super) fn why_asked(declared: &Declared, place: &Place) -> (String, &'static str) {
+    match &find_scripts(declared, place)[..] {
+        [] => (
+            "it came with the workspace or its history, and you have not attached it yourself".to_owned(),
+            "attach it once with --attach, or declare it in ~/.config/jp/config.toml.",
+        ),
+        scripts => {
+            (format!("it {}", runs_unapproved(scripts)), "attach it once with --attach, or pass --yes.")
+        }
+    }
+}
+
+/// Says of a command which files of the workspace it runs that take the user's approval.
+pub(super) fn runs_unapproved(scripts: &[Script]) -> String {
+    format!("runs {}, which you have not approved as it is now", shown(&scripts::names(scripts)))
 }
 
 fn is_persons(servers: Option<&Arc<Servers>>, server: &str) -> bool {
@@ -94,12 +165,12 @@ pub(super) fn unasked(
     may_be.then(|| Declared { is_trusted: declared.is_trusted || reach == Reach::Program, ..declared })
 }
 
-/// Returns a declaration as the person's own, where they made it or agreed to it before.
+/// Returns a declaration as the person's own, where they made it or agreed to it before, with its scripts as they are.
 pub(super) fn known(declared: Declared, trust: &Trust, place: &Place) -> Declared {
-    let text = declared.declaration.as_deref().unwrap_or(&declared.input);
-    let matters = matters_to_trust(&declared, place);
-    let is_trusted = declared.is_trusted || (matters && trust.contains(text));
-    Declared { is_trusted, ..declared }
+    match declared.is_trusted {
+        true => declared,
+        false => Approval::new(&declared, place).apply(declared, trust, place),
+    }
 }
 
 /// Returns whether a declaration that is not the person's reaches for files outside the workspace.
@@ -122,21 +193,19 @@ fn shown(line: &str) -> String {
     }
 }
 
-fn nobody_to_ask(what: &str, acts: &str) -> Failure {
-    let reason = "the workspace or its history asks for it, and there is no terminal to ask you on";
-    Failure::new(format!("failed to attach {what}: {reason}")).with_hint(format!("`--yes` {acts} it."))
-}
-
 /// Returns whether it makes a difference who made a declaration.
 pub(super) fn matters_to_trust(declared: &Declared, place: &Place) -> bool {
     matches!(declared.source.reach(place), Reach::Network | Reach::Program | Reach::Server)
 }
 
-/// Remembers declarations that are the person's own, where that makes a difference another time: to whether they are
-/// resolved, or to whether `jp mcp serve` gives a file that a walk would leave out.
-pub(crate) fn remember(context: &Context<'_>, declared: &[Declared], place: &Place) {
+/// Returns what to remember of declarations that are the person's own, where that makes a difference another time: to
+/// whether they are resolved, or to whether `jp mcp serve` gives a file that a walk would leave out.
+///
+/// Scripts are approved as they are when this is called, so it is called before anything runs.
+pub(crate) fn to_remember(declared: &[Declared], place: &Place) -> Vec<String> {
     let matter = declared.iter().filter(|one| matters_to_trust(one, place) || is_workspace_file(one, place));
-    context.remember_agreed(matter.filter_map(|one| one.declaration.as_deref()));
+    let stored = matter.filter(|one| one.declaration.is_some());
+    stored.map(|one| Approval::new(one, place).text).collect()
 }
 
 fn is_workspace_file(declared: &Declared, place: &Place) -> bool {

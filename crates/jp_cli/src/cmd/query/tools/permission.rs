@@ -4,15 +4,18 @@
 //! it: that a tool runs unattended, that a command of the workspace's does, and who answers its questions but the
 //! person.
 
-use std::{fs, path::Path};
+use std::{env, path::Path};
 
 use jp_config::{Layer, Resolved, RunMode};
-use jp_resource::Checksum;
 use jp_turn::{Answerer, Permission, Source, Tool};
 use serde_json::Value;
 
 use super::{ALL, settings::Settings};
-use crate::{output::quoted, workspace::Context};
+use crate::{
+    output::quoted,
+    scripts::{CommandWords, Script, as_they_are},
+    workspace::Context,
+};
 
 /// The reason for a tool's permission.
 #[derive(Debug, Default)]
@@ -97,7 +100,7 @@ fn is_workspaces(tool: &Tool, settings: Settings<'_>, root: &Path) -> bool {
         Layer::Workspace { .. } => true,
         Layer::Environment { .. } | Layer::File { .. } | Layer::Argument { .. } | Layer::Flag { .. } => false,
         Layer::Default | Layer::User { .. } | Layer::Conversation => {
-            settings.has_of_workspace(&PARTS) || !files(tool, root).is_empty()
+            settings.has_of_workspace(&PARTS) || !find_scripts(tool, root).is_empty()
         }
     }
 }
@@ -105,22 +108,12 @@ fn is_workspaces(tool: &Tool, settings: Settings<'_>, root: &Path) -> bool {
 /// What of a tool decides about what runs.
 const PARTS: [&str; 9] =
     ["enable", "run", "source", "command", "parameters", "questions", "options", "stateful", "keep"];
-/// Larger files are no scripts.
-const MAX_SCRIPT_BYTES: u64 = 10_000_000;
 
-/// Returns the files of the workspace that a command names, each with its checksum: whoever wrote them decides what
-/// runs.
-fn files(tool: &Tool, root: &Path) -> Vec<(String, Checksum)> {
+/// Returns the files of the workspace that a tool's command names.
+fn find_scripts(tool: &Tool, root: &Path) -> Vec<Script> {
     let Source::Local(command) = &tool.source else { return Vec::new() };
-    let content = |word: &String| {
-        let path = root.join(word).canonicalize().ok()?;
-        let found = path.metadata().ok()?;
-        let is_script = path.starts_with(root) && found.is_file() && found.len() <= MAX_SCRIPT_BYTES;
-        let content = if is_script { fs::read(path).ok()? } else { return None };
-        Some((word.clone(), Checksum::of(&content)))
-    };
-    let named = |(index, word): &(usize, &String)| *index > 0 || word.contains('/');
-    command.words.iter().enumerate().filter(named).filter_map(|(_, word)| content(word)).collect()
+    let Some((program, arguments)) = command.words.split_first() else { return Vec::new() };
+    CommandWords { program, arguments }.scripts(root, env::var_os("PATH").as_deref())
 }
 
 /// Returns the questions that the workspace has answered in the person's place, and how.
@@ -156,8 +149,8 @@ fn text(tool: &Tool, runs_unattended: bool, answers: &[(String, String)], root: 
         let stays = if stateful.keep { ", and outlives the turn" } else { "" };
         text += &format!("; it stays{stays}");
     }
-    for (path, checksum) in if runs_unattended { files(tool, root) } else { Vec::new() } {
-        text += &format!("; {path} as it is now ({checksum})");
+    if runs_unattended {
+        text += &as_they_are(&find_scripts(tool, root));
     }
     for (id, how) in answers {
         text += &format!("; {id} = {how}");

@@ -25,7 +25,7 @@ use crate::{
     cmd::query::{
         Asked,
         declarations::{Bounds, Configured, configured, place},
-        trust::{is_out_of_bounds, known, matters_to_trust},
+        trust::{find_scripts, is_out_of_bounds, known, matters_to_trust, runs_unapproved},
     },
     error::Failure,
     servers::{Servers, reading},
@@ -193,7 +193,11 @@ impl Refresher {
             _ => found.label.clone(),
         };
         if matters_to_trust(declared, &self.place) && !declared.is_trusted {
-            return Ok((Consent::EachTime, format!("{from}, which the workspace or its history attached")));
+            let reason = match &find_scripts(declared, &self.place)[..] {
+                [] => "which the workspace or its history attached".to_owned(),
+                scripts => format!("which {}", runs_unapproved(scripts)),
+            };
+            return Ok((Consent::EachTime, format!("{from}, {reason}")));
         }
         let consent = match (declared.source.reach(&self.place), self.programs) {
             (Reach::Program, Permission::Deny) => {

@@ -128,7 +128,7 @@ pub(super) fn all(
                     return Err(advice::failure(refusal).with_hint(way));
                 }
                 // Who was asked for their word knows it.
-                if !matches!(refusal, Refusal::NotAgreed(_)) {
+                if !matches!(refusal, Refusal::NotAgreed { .. }) {
                     advice::warn(context.output, refusal);
                 }
                 served.lost.insert(name);

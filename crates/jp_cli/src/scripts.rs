@@ -1,0 +1,545 @@
+//! The files of the workspace that a command line runs, as they are now.
+//!
+//! Whoever wrote such a file decides what runs. So what a user approves of a command, be it a tool's, an MCP server's
+//! or an attachment's, is the command line with the checksum of each of these files.
+
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, Read},
+    iter,
+    path::{Component, Path, PathBuf},
+};
+
+use jp_resource::Checksum;
+
+/// Larger files are read in pieces of this size.
+const PIECE_BYTES: u64 = 10_000_000;
+
+/// A file of the workspace that a command line runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Script {
+    /// How the command line names it, or where it is below the root.
+    pub(crate) word: String,
+    file: PathBuf,
+}
+
+/// A program and its arguments, which start in the workspace root without a shell.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CommandWords<'a> {
+    pub(crate) program: &'a str,
+    pub(crate) arguments: &'a [String],
+}
+
+impl CommandWords<'_> {
+    /// Returns the files of the workspace that decide what runs.
+    ///
+    /// An argument of an ordinary program is data, unless it looks like a script. What runs files, such as a shell,
+    /// may run any of its arguments, or of what a line for a shell names.
+    ///
+    /// `path` is the `PATH` that the program is looked up in.
+    pub(crate) fn scripts(self, root: &Path, path: Option<&OsStr>) -> Vec<Script> {
+        let program = self.program_script(root, path);
+        if program.is_none() && self.only_prints_files() {
+            return Vec::new();
+        }
+        if self.line_only_prints(root, path) {
+            return Vec::from_iter(program);
+        }
+        let directories = self.directories(root);
+        let mut runs_any = program.is_some() || runs_files(self.program);
+        let mut scripts = Vec::from_iter(program);
+        for (index, argument) in self.arguments.iter().enumerate() {
+            for word in words(argument) {
+                let may_run = runs_any || self.is_program_of_its_own(index);
+                let named = named_files(&word, root, &directories).into_iter();
+                scripts.extend(named.filter(|script| may_run || looks_like_script(&script.file)));
+                runs_any |= runs_files(&word);
+            }
+        }
+        let mut seen = HashSet::new();
+        scripts.retain(|script| seen.insert((script.word.clone(), script.file.clone())));
+        scripts
+    }
+
+    /// Returns whether this is a line for a shell each command of which only prints, so that nothing in it runs a file.
+    fn line_only_prints(self, root: &Path, path: Option<&OsStr>) -> bool {
+        let shells = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
+        let [option, line] = self.arguments else { return false };
+        // What else Unicode calls white space is part of a word to a shell.
+        let first_word = |command| str::split(command, [' ', '\t']).find(|word: &&str| !word.is_empty());
+        let is_printer = |program: &str| {
+            let command = CommandWords { program, arguments: &[] };
+            PRINTERS.contains(&program) && command.program_script(root, path).is_none()
+        };
+        let commands = line.split([';', '|', '&', '\n', '(', ')', '{', '}', '`']);
+        let mut programs = commands.filter_map(first_word);
+        shells.contains(&base_name(self.program)) && option == "-c" && programs.all(is_printer)
+    }
+
+    /// Returns the program, if it is a file of the workspace.
+    fn program_script(self, root: &Path, path: Option<&OsStr>) -> Option<Script> {
+        let has_separator = self.program.contains('/') || (cfg!(windows) && self.program.contains('\\'));
+        let found = match has_separator {
+            true => PathBuf::from(self.program),
+            false => find_program(self.program, root, path)?,
+        };
+        Some(Script { word: self.program.to_owned(), file: workspace_file(root, &found)? })
+    }
+
+    /// Returns whether an argument of `awk` or `sed` holds or names what these run: it follows an option, or is one.
+    fn is_program_of_its_own(self, index: usize) -> bool {
+        const PROGRAMS: [&str; 6] = ["awk", "gawk", "gsed", "mawk", "nawk", "sed"];
+        let is_option = |index: usize| {
+            self.arguments.get(index).is_some_and(|argument| argument.starts_with('-') && argument != "--")
+        };
+        PROGRAMS.contains(&base_name(self.program))
+            && (is_option(index) || index.checked_sub(1).is_some_and(is_option))
+    }
+
+    /// Returns the directories that the words name, where a program may look for a file: `cd tools && ./gen`.
+    fn directories(self, root: &Path) -> Vec<PathBuf> {
+        let mut directories = vec![root.to_owned()];
+        for word in self.arguments.iter().flat_map(|argument| words(argument)) {
+            let below = directories.iter().filter_map(|directory| directory.join(&word).canonicalize().ok());
+            let new: Vec<_> = below.filter(|below| below.is_dir() && !directories.contains(below)).collect();
+            directories.extend(new);
+        }
+        directories
+    }
+
+    /// Returns whether the program does nothing with the files that its arguments name but to print of them.
+    ///
+    /// Of git that is said of a few commands, without an option before them.
+    fn only_prints_files(self) -> bool {
+        const GIT: [&str; 6] = ["blame", "diff", "log", "ls-files", "show", "status"];
+        let first = self.arguments.first().map(String::as_str);
+        // Both options of ripgrep name a program.
+        let runs_program =
+            |argument: &String| ["--pre", "--hostname-bin"].iter().any(|option| argument.starts_with(option));
+        match self.program {
+            "git" => first.is_some_and(|command| GIT.contains(&command)),
+            "rg" => !self.arguments.iter().any(runs_program),
+            program => PRINTERS.contains(&program),
+        }
+    }
+}
+
+/// Says which files a user approves, each as it is now, to go on after the words for what uses them. Reads them whole.
+pub(crate) fn as_they_are(scripts: &[Script]) -> String {
+    let line = |Script { word, file }: &Script| {
+        // What can't be read counts as empty: it is another file as soon as it can be.
+        let checksum = checksum(file).unwrap_or_else(|_| Checksum::of(b""));
+        format!("; {word} as it is now ({checksum})")
+    };
+    scripts.iter().map(line).collect()
+}
+
+/// Names the files for people.
+pub(crate) fn names(scripts: &[Script]) -> String {
+    scripts.iter().map(|script| script.word.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Programs that do nothing with files but to print of them.
+const PRINTERS: [&str; 15] = [
+    "cat", "cmp", "cut", "diff", "du", "echo", "grep", "head", "jq", "ls", "nl", "printf", "stat", "tail",
+    "wc",
+];
+
+/// Returns whether a program runs files that its arguments name: an interpreter, or one that starts another program.
+fn runs_files(program: &str) -> bool {
+    const PROGRAMS: &[&str] = &[
+        "R",
+        "Rscript",
+        "ansible-playbook",
+        "ash",
+        "bash",
+        "bun",
+        "busybox",
+        "chroot",
+        "chrt",
+        "cmake",
+        "cmd",
+        "csh",
+        "dart",
+        "dash",
+        "deno",
+        "doas",
+        "docker",
+        "docker-compose",
+        "dotnet",
+        "dtach",
+        "elixir",
+        "elvish",
+        "emacs",
+        "entr",
+        "env",
+        "escript",
+        "ex",
+        "expect",
+        "fish",
+        "flock",
+        "gdb",
+        "gmake",
+        "gnuplot",
+        "go",
+        "groovy",
+        "guile",
+        "ionice",
+        "irb",
+        "java",
+        "jruby",
+        "julia",
+        "just",
+        "ksh",
+        "lldb",
+        "ltrace",
+        "lua",
+        "luajit",
+        "m4",
+        "make",
+        "mksh",
+        "mono",
+        "nice",
+        "ninja",
+        "node",
+        "nodejs",
+        "nohup",
+        "nu",
+        "nvim",
+        "ocaml",
+        "octave",
+        "osascript",
+        "parallel",
+        "perl",
+        "php",
+        "podman",
+        "powershell",
+        "psql",
+        "pwsh",
+        "pypy",
+        "python",
+        "racket",
+        "raku",
+        "ruby",
+        "runghc",
+        "runhaskell",
+        "runuser",
+        "sbcl",
+        "scala",
+        "script",
+        "setarch",
+        "setsid",
+        "sh",
+        "stdbuf",
+        "strace",
+        "su",
+        "sudo",
+        "swift",
+        "systemd-run",
+        "taskset",
+        "tclsh",
+        "tcsh",
+        "time",
+        "timeout",
+        "ts-node",
+        "tsx",
+        "unshare",
+        "uv",
+        "valgrind",
+        "vi",
+        "vim",
+        "watch",
+        "wish",
+        "xargs",
+        "yash",
+        "zsh",
+    ];
+    let is_version = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
+    let name = base_name(program);
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    PROGRAMS.contains(&name) || PROGRAMS.contains(&name.trim_end_matches(is_version))
+}
+
+fn base_name(program: &str) -> &str {
+    Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or(program)
+}
+
+/// Returns an argument and its pieces.
+fn words(argument: &str) -> impl Iterator<Item = String> {
+    iter::once(argument.to_owned()).chain(pieces(argument))
+}
+
+/// Returns the pieces of an argument that may be paths: those of a line for a shell, of `--option=FILE`, of `-oFILE`.
+///
+/// A line also writes to files: what stands after `>` is left out.
+fn pieces(argument: &str) -> Vec<String> {
+    let separates = |c: char| c.is_whitespace() || ";|&<>()[]{}'\"`=,:$".contains(c);
+    let mut pieces = Vec::new();
+    let mut before = "";
+    let mut rest = argument;
+    while !rest.is_empty() {
+        let (separators, after) = rest.split_at(rest.find(|c| !separates(c)).unwrap_or(rest.len()));
+        let (piece, after) = after.split_at(after.find(separates).unwrap_or(after.len()));
+        let redirects = separators.trim_end_matches(|c: char| c.is_whitespace() || "&|".contains(c));
+        // `<>` opens a file for reading, too.
+        let is_written = redirects.ends_with('>') && !redirects.ends_with("<>") && !before.ends_with('\\');
+        // Of `$HOME/x`, what is below.
+        let piece_below = piece.split_once('/').filter(|_| separators.ends_with('$')).map(|(_, below)| below);
+        pieces.extend(
+            [Some(piece), piece_below].into_iter().flatten().filter(|_| !is_written).map(str::to_owned),
+        );
+        (before, rest) = (piece, after);
+    }
+    let option = argument.strip_prefix('-').filter(|option| !option.starts_with('-'));
+    pieces.extend(option.and_then(|option| option.get(1..)).map(str::to_owned));
+    // Words that quotes or backslashes take apart, or hold together.
+    let unquoted = shlex::split(argument).unwrap_or_default().into_iter();
+    pieces.extend(
+        unquoted.filter(|word| word.contains(char::is_whitespace) || !argument.contains(word.as_str())),
+    );
+    pieces.retain(|piece| !piece.is_empty() && piece != argument);
+    pieces
+}
+
+/// Returns the files of the workspace that a word names, from each of the directories. The first of these is the root.
+fn named_files(word: &str, root: &Path, directories: &[PathBuf]) -> Vec<Script> {
+    // Below what a variable or a command gives: `"$PWD"/x`.
+    let below = word.strip_prefix('/').into_iter();
+    let names = iter::once(word).chain(below);
+    let files = names.flat_map(|name| directories.iter().map(move |directory| (name, directory)));
+    let script = |(name, directory): (&str, &PathBuf)| {
+        let named = directory.join(name);
+        // An empty file runs nothing; that it is filled is a change.
+        let file = workspace_file(root, &named).filter(|file| !is_empty(file))?;
+        let path = without_dots(&named);
+        let word = match path.strip_prefix(root) {
+            Ok(path) if directory != root => path.display().to_string(),
+            _ => name.to_owned(),
+        };
+        Some(Script { word, file })
+    };
+    let mut seen = HashSet::new();
+    files.filter_map(script).filter(|script| seen.insert(script.file.clone())).collect()
+}
+
+/// Returns the file that a path from the root names, if it is the workspace's: inside of it, or led to by a link there.
+fn workspace_file(root: &Path, path: &Path) -> Option<PathBuf> {
+    let named = root.join(path);
+    let file = named.canonicalize().ok().filter(|file| file.is_file())?;
+    (file.starts_with(root) || without_dots(&named).starts_with(root)).then_some(file)
+}
+
+/// Takes `.` and `..` out of a path without looking at what is there.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => _ = plain.pop(),
+            component => plain.push(component),
+        }
+    }
+    plain
+}
+
+/// Looks a program up as the system does, which takes a relative directory in `PATH` from where the program starts.
+fn find_program(name: &str, root: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
+    let found = std::env::split_paths(path?).map(|directory| root.join(directory).join(name));
+    found.into_iter().find(|file| file.is_file() && is_executable(file))
+}
+
+fn is_empty(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|metadata| metadata.len() == 0)
+}
+
+fn looks_like_script(file: &Path) -> bool {
+    const EXTENSIONS: [&str; 31] = [
+        "awk", "bash", "bat", "cjs", "cmd", "csh", "cts", "el", "exp", "fish", "groovy", "jl", "js", "ksh",
+        "lua", "mjs", "mk", "mts", "php", "pl", "ps1", "py", "r", "rb", "sed", "sh", "sql", "tcl", "ts",
+        "vim", "zsh",
+    ];
+    let extension = file.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
+    let has_shebang = || {
+        let mut first = [0; 2];
+        File::open(file).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *b"#!"
+    };
+    extension.is_some_and(|extension| EXTENSIONS.contains(&&*extension))
+        || is_executable(file)
+        || has_shebang()
+}
+
+#[cfg(unix)]
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(file: &Path) -> bool {
+    fs::metadata(file).is_ok()
+}
+
+/// Returns the checksum of a file, or of the checksums of its pieces if it is large.
+fn checksum(path: &Path) -> io::Result<Checksum> {
+    let mut file = File::open(path)?;
+    let mut pieces = Vec::new();
+    let mut piece = Vec::new();
+    while file.by_ref().take(PIECE_BYTES).read_to_end(&mut piece)? > 0 {
+        pieces.push(Checksum::of(&piece));
+        piece.clear();
+    }
+    Ok(match pieces[..] {
+        [] => Checksum::of(b""),
+        [only] => only,
+        ref several => {
+            Checksum::of(&several.iter().flat_map(Checksum::as_bytes).copied().collect::<Vec<u8>>())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A workspace with scripts, data and links.
+    fn workspace() -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap().join("w");
+        fs::create_dir_all(root.join("bin")).unwrap();
+        for (path, text) in [
+            ("a.py", "print()\n"),
+            ("run", "#!/bin/sh\n"),
+            ("data", "text\n"),
+            ("bin/tool", "#!/bin/sh\n"),
+            ("empty", ""),
+            ("../outside.sh", "echo\n"),
+        ] {
+            fs::write(root.join(path), text).unwrap();
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{PermissionsExt as _, symlink};
+            fs::set_permissions(root.join("bin/tool"), fs::Permissions::from_mode(0o755)).unwrap();
+            symlink("../outside.sh", root.join("link.sh")).unwrap();
+        }
+        (directory, root)
+    }
+
+    fn found(line: &str, root: &Path, path: &str) -> Vec<String> {
+        let words = shlex::split(line).unwrap();
+        let command = CommandWords { program: &words[0], arguments: &words[1..] };
+        command.scripts(root, Some(OsStr::new(path))).into_iter().map(|script| script.word).collect()
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn files_of_the_workspace_are_found_however_a_command_names_them() {
+        let (_directory, root) = workspace();
+        let inside = root.join("a.py");
+        let absolute = inside.to_str().unwrap();
+        for (line, path, expected) in [
+            ("sh run", "/usr/bin", &["run"][..]),
+            ("./run", "/usr/bin", &["./run"]),
+            ("bin/../run x", "/usr/bin", &["bin/../run"]),
+            ("python3 -u a.py data", "/usr/bin", &["a.py", "data"]),
+            ("env X=1 ./run", "/usr/bin", &["./run"]),
+            ("node --require=./a.py x", "/usr/bin", &["./a.py"]),
+            ("sh -c 'cd .; ./run|sort >data && . ./a.py'", "/usr/bin", &["./run", "./a.py"]),
+            ("sh link.sh", "/usr/bin", &["link.sh"]),
+            ("sh ../outside.sh", "/usr/bin", &[]),
+            ("sh no.sh bin", "/usr/bin", &[]),
+            ("tool", "/usr/bin", &[]),
+            ("tool", "/usr/bin:bin", &["tool"]),
+            ("data", ".", &[]),
+        ] {
+            assert_eq!(found(line, &root, path), expected, "{line}");
+        }
+        assert_eq!(found(&format!("sh {absolute}"), &root, "/bin"), [absolute]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn what_a_command_prints_is_data() {
+        let (_directory, root) = workspace();
+        for (line, path, expected) in [
+            ("cat data run", "/usr/bin", &[][..]),
+            ("git diff a.py", "/usr/bin", &[]),
+            ("git -c core.pager=./run diff a.py", "/usr/bin", &["./run", "a.py"]),
+            ("git bisect start ./run", "/usr/bin", &["./run"]),
+            ("./run data", "/usr/bin", &["./run", "data"]),
+            ("python3 a.py data", "/usr/bin", &["a.py", "data"]),
+        ] {
+            assert_eq!(found(line, &root, path), expected, "{line}");
+        }
+        fs::rename(root.join("bin/tool"), root.join("bin/cat")).unwrap();
+        assert_eq!(found("cat data", &root, "bin:/usr/bin"), ["cat", "data"]);
+    }
+
+    #[test]
+    fn any_file_in_a_line_for_a_shell_may_run_wherever_the_line_looks_for_it() {
+        let (_directory, root) = workspace();
+        for (line, expected) in [
+            ("sh -c '. ./data && x'", &["./data"][..]),
+            ("sh -c 'source data; zsh \"data\"'", &["data"]),
+            ("sh -c 'python3 data 2>&1 >run >> run &>run'", &["data"]),
+            ("sh -c 'sh <data'", &["data"]),
+            ("sh -c 'sh <>data'", &["data"]),
+            ("m4 data", &["data"]),
+            ("rg --hostname-bin=bin/tool x", &["bin/tool"]),
+            ("sh -c 'echo x >>data; wc -l <data'", &[]),
+            ("sh -c 'cat data | head'", &[]),
+            ("sh -c 'cat <data | sh'", &["data"]),
+            ("sh -c 'echo $(. ./data)'", &["./data"]),
+            ("sh -c 'cd bin && ./tool'", &["bin/tool"]),
+            ("sh -c '. $PWD/data; . \"${PWD}\"/bin/tool'", &["data", "bin/tool"]),
+            ("sh -c './da\"\"ta'", &["./data"]),
+            ("env -C bin ./tool", &["bin/tool"]),
+            ("env --chdir=bin tool", &["bin/tool"]),
+            ("env PATH=bin:/bin tool", &["bin/tool"]),
+            ("sh -c 'touch empty; . data'", &["data"]),
+            ("make -fdata", &["data"]),
+            ("python3.12 -c 'open(\"data\")'", &["data"]),
+            ("/usr/bin/timeout 5 sh data", &["data"]),
+            ("unknown-wrapper sh data", &["data"]),
+            ("unknown-wrapper 'sh data'", &["data"]),
+        ] {
+            assert_eq!(found(line, &root, "/usr/bin"), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn data_of_an_ordinary_program_may_change() {
+        let (_directory, root) = workspace();
+        for (line, expected) in [
+            ("jq .version data", &[][..]),
+            ("jq . a.py", &[]),
+            ("sed -n 1,9p data", &[]),
+            ("sed -f data a.txt", &["data"]),
+            ("awk -fdata a.txt", &["data"]),
+            ("rg print a.py data", &[]),
+            ("rg --pre ./run x data", &["./run"]),
+            ("sqlite3 data 'select 1'", &[]),
+            ("sqlite3 --init=data data", &[]),
+            ("curl -d @data x", &[]),
+            ("lint a.py", &["a.py"]),
+        ] {
+            assert_eq!(found(line, &root, "/usr/bin"), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn large_file_has_another_checksum_wherever_it_changes() {
+        let (_directory, root) = workspace();
+        let mut bytes = vec![0; usize::try_from(PIECE_BYTES).unwrap() + 1];
+        let of = |bytes: &[u8]| {
+            fs::write(root.join("data"), bytes).unwrap();
+            checksum(&root.join("data")).unwrap()
+        };
+        assert_eq!(of(&bytes[1..]), Checksum::of(&bytes[1..]));
+        let before = of(&bytes);
+        *bytes.last_mut().unwrap() = 1;
+        assert_ne!(of(&bytes), before);
+    }
+}

@@ -1,0 +1,216 @@
+//! Scripts of the workspace that an attached command runs: approved as they are, and asked about once they change.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
+
+use std::{fs, process::Command};
+
+use serde_json::json;
+use support::{Sandbox, answering};
+use terminal::Terminal;
+
+const USER: &str = "~/.config/jp/config.toml";
+
+/// The ways in which a command reaches the script `x.sh` or `bin/x`, which do the same.
+const SCRIPTS: [&str; 6] =
+    ["sh x.sh", "./x.sh", "sh -c './x.sh | cat'", "env A=b sh ./bin/../x.sh", "/bin/sh ROOT/x.sh", "x"];
+
+/// Writes an executable script that says a word.
+fn write_script(sandbox: &Sandbox, word: &str) {
+    for path in ["x.sh", "bin/x"] {
+        let path = sandbox.write(path, format!("#!/bin/sh\necho {word} >>ran\necho {word}\n"));
+        Command::new("chmod").arg("+x").arg(path).status().unwrap();
+    }
+}
+
+/// Returns what ran since it was asked last.
+fn ran(sandbox: &Sandbox) -> String {
+    let ran = fs::read_to_string(sandbox.path("ran")).unwrap_or_default();
+    fs::remove_file(sandbox.path("ran")).ok();
+    ran
+}
+
+/// Runs jp with a directory of the workspace in `PATH`.
+fn jp(sandbox: &Sandbox, arguments: &[&str]) -> support::Run {
+    let mut command = sandbox.command(arguments);
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:bin:{path}", sandbox.root.join("none").display()));
+    support::run(command)
+}
+
+#[test]
+fn script_that_has_changed_is_asked_about_before_its_command_runs_again() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    for line in SCRIPTS {
+        let line = line.replace("ROOT", sandbox.root.to_str().unwrap());
+        let attachment = format!("cmd:{line}");
+        write_script(&sandbox, "one");
+        sandbox.write(".jp/config.toml", &config);
+        jp(&sandbox, &["q", "--new", "-a", &attachment, "x"]).succeeded();
+        assert_eq!(ran(&sandbox), "one\n", "{line}");
+
+        sandbox.write(".jp/config.toml", format!("conversation.attachments = [{attachment:?}]\n{config}"));
+        jp(&sandbox, &["q", "--new", "x"]).succeeded();
+        assert_eq!(ran(&sandbox), "one\n", "{line}: it is as it was when the user attached it");
+
+        write_script(&sandbox, "two");
+        let words = ["which you have not approved as it is now", "no terminal to ask", "`--yes` runs it"];
+        jp(&sandbox, &["q", "--new", "x"]).failed(1, &words);
+        jp(&sandbox, &["resource", "refresh", &attachment]).failed(1, &words);
+        assert_eq!(ran(&sandbox), "", "{line}");
+        jp(&sandbox, &["q", "--new", "--yes", "x"]).succeeded();
+        assert_eq!(ran(&sandbox), "two\n", "{line}");
+        jp(&sandbox, &["q", "--new", "x"]).failed(1, &words);
+
+        write_script(&sandbox, "one");
+        jp(&sandbox, &["q", "--new", "x"]).succeeded();
+        assert_eq!(ran(&sandbox), "one\n", "{line}: it is again what the user approved");
+    }
+}
+
+#[test]
+fn file_that_a_shell_runs_is_a_script_whatever_it_looks_like() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    let write = |word: &str| {
+        for path in ["run", "tools/gen"] {
+            sandbox.write(path, format!("echo {word} >>\"$ROOT/ran\"\necho {word}\n"));
+        }
+    };
+    let jp = |arguments: &[&str]| {
+        let mut command = sandbox.command(arguments);
+        command.env("ROOT", &sandbox.root);
+        support::run(command)
+    };
+    for line in [
+        "sh -c '. ./run && true'",
+        "sh run",
+        "sh -c 'sh <run'",
+        "sh -c 'cd tools && sh gen'",
+        "env -C tools sh gen",
+    ] {
+        let attachment = format!("cmd:{line}");
+        write("one");
+        sandbox.write(".jp/config.toml", &config);
+        jp(&["q", "--new", "-a", &attachment, "x"]).succeeded();
+        sandbox.write(".jp/config.toml", format!("conversation.attachments = [{attachment:?}]\n{config}"));
+        jp(&["q", "--new", "x"]).succeeded();
+        assert_eq!(ran(&sandbox), "one\none\n", "{line}");
+        write("two");
+        jp(&["q", "--new", "x"]).failed(1, &["which you have not approved as it is now"]);
+        assert_eq!(ran(&sandbox), "", "{line}");
+    }
+}
+
+#[test]
+fn command_that_reads_data_is_not_asked_about_when_it_changes() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    sandbox.write("package.json", "1\n");
+    sandbox.jp(&["q", "--new", "-a", "cmd:sed -n 1,9p package.json", "x"]).succeeded();
+    let watched = "conversation.attachments = [{ type = 'cmd', path = 'sed', params = { arg = ['-n', '1,9p', 'package.json'] }, refresh = 'notify' }]\n";
+    sandbox.write(".jp/config.toml", format!("{watched}{config}"));
+    sandbox.write("package.json", "2\n");
+    let run = sandbox.jp(&["q", "y"]).succeeded();
+    assert!(run.stderr.contains("the model is told"), "{}", run.stderr);
+    sandbox.jp(&["q", "--new", "z"]).succeeded();
+}
+
+#[test]
+fn script_that_was_replaced_or_removed_is_asked_about() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    write_script(&sandbox, "one");
+    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"]).succeeded();
+    sandbox.jp(&["conversation", "fork", "--turns", "0"]).succeeded();
+    ran(&sandbox);
+    let outside = sandbox.write("~/evil.sh", "echo evil >>ran\n");
+    fs::remove_file(sandbox.path("x.sh")).unwrap();
+    sandbox.jp(&["q", "x"]).failed(1, &["sh x.sh", "no terminal to ask"]);
+    std::os::unix::fs::symlink(outside, sandbox.path("x.sh")).unwrap();
+    sandbox.jp(&["q", "x"]).failed(1, &["x.sh, which you have not approved", "no terminal to ask"]);
+    assert_eq!(ran(&sandbox), "");
+}
+
+#[test]
+fn script_that_changes_while_it_runs_is_approved_as_it_was() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("x.sh", "echo ran >>ran\necho 'echo other >>ran' >x.sh\n");
+    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"]).succeeded();
+    sandbox.jp(&["conversation", "fork", "--turns", "0"]).succeeded();
+    sandbox.jp(&["q", "x"]).failed(1, &["x.sh, which you have not approved as it is now"]);
+    assert_eq!(ran(&sandbox), "ran\n");
+}
+
+#[test]
+fn script_of_a_workspace_that_the_users_own_file_names_is_asked_about_once() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    write_script(&sandbox, "one");
+    sandbox.write(USER, "conversation.attachments = ['cmd:sh x.sh', 'cmd:cat x.sh']\n");
+    sandbox.jp(&["q", "--new", "x"]).failed(1, &["`sh x.sh`", "which you have not approved as it is now"]);
+    assert_eq!(ran(&sandbox), "");
+    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    let question =
+        "Attaching the output of `sh x.sh` runs x.sh, which you have not approved as it is now. Run it?";
+    terminal.answer(question, "y\n");
+    assert_eq!(terminal.wait(), 0, "{}", terminal.output());
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(ran(&sandbox), "one\none\n");
+    sandbox.write(USER, "");
+    sandbox.jp(&["q", "--new", "-c", "conversation.attachments+=cmd:sh x.sh", "x"]).succeeded();
+}
+
+#[test]
+fn command_whose_script_has_changed_is_not_run_to_see_whether_its_output_has() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    write_script(&sandbox, "one");
+    let config = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
+    let watched = "conversation.attachments = [{ type = 'cmd', path = 'sh', params = { arg = ['x.sh'] }, refresh = 'notify' }]\n\
+         conversation.tools.refresh_resource.run = 'unattended'\n";
+    sandbox.write(".jp/config.toml", format!("{watched}{config}"));
+    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"]).succeeded();
+    sandbox.jp(&["q", "y"]).succeeded();
+    assert_eq!(ran(&sandbox), "one\none\n", "it is run again as the user approved it");
+    write_script(&sandbox, "two");
+    let run = sandbox.jp(&["q", "z"]).succeeded();
+    for words in
+        ["it is not known whether", "it runs x.sh, which you have not approved", "hint: attach it once"]
+    {
+        assert!(run.stderr.contains(words), "{words:?} is not in {}", run.stderr);
+    }
+    assert_eq!(ran(&sandbox), "");
+}
+
+#[test]
+fn model_does_not_refresh_a_command_whose_script_has_changed() {
+    let asked = answering("Seen.");
+    let sandbox = Sandbox::new().with_server(&asked);
+    write_script(&sandbox, "one");
+    sandbox.write(USER, "conversation.tools.refresh_resource.run = 'unattended'");
+    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "look"]).succeeded();
+    let refreshing = |sandbox: Sandbox| {
+        let call = support::calling(&[("refresh_resource", json!({"uri": "cmd://sh?arg=x.sh"}))]);
+        let server = support::playing(vec![call, support::answer("Done.")]);
+        let sandbox = sandbox.with_server(&server);
+        sandbox.jp(&["q", "again"]);
+        (support::results(&server).pop().unwrap(), sandbox)
+    };
+    let (result, sandbox) = refreshing(sandbox);
+    assert!(!result.contains("refused"), "{result}");
+    assert_eq!(ran(&sandbox), "one\none\n");
+    write_script(&sandbox, "two");
+    let (result, sandbox) = refreshing(sandbox);
+    assert!(result.contains("there is no terminal"), "{result}");
+    assert_eq!(ran(&sandbox), "");
+}
