@@ -413,3 +413,48 @@ fn key_makes_external_uris_unguessable_and_may_not_be_in_the_workspace() {
         ])
         .failed(1, &["inside the workspace"]);
 }
+
+#[test]
+fn secrets_of_the_configuration_are_not_shown() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[providers.mcp.docs]\nurl = 'http://127.0.0.1:9/mcp'\nheaders.Authorization = 'Bearer hush-1'\n\
+         [providers.mcp.notes]\ncommand = 'notes'\nenvironment.NOTES = 'hush-2'\n\
+         [providers.llm.work]\nbase_url = 'http://127.0.0.1:9'\napi_key_command = ['echo', 'hush-3']\n\
+         [providers.llm.other]\nbase_url = 'http://127.0.0.1:9'\napi_key_command = 'hush-4'\n",
+    );
+    let typed = [
+        "providers.mcp.docs.headers.X-Key=hush-5",
+        "providers.mcp.more={ command = 'x', environment = { A = 'hush-6' } }",
+    ];
+    let flags: Vec<&str> = typed.iter().flat_map(|typed| ["-c", *typed]).collect();
+    let show = [&["config", "show"][..], &flags].concat();
+    let text = sandbox.jp(&show).succeeded().stdout;
+    for line in [
+        "providers.mcp.docs.headers.Authorization = \"…\"",
+        "providers.mcp.docs.headers.X-Key = \"…\"",
+        "# `-c providers.mcp.docs.headers.X-Key=…`",
+        "providers.mcp.notes.environment.NOTES = \"…\"",
+        "providers.mcp.notes.command = \"notes\"",
+        "providers.llm.work.api_key_command = [\"…\",\"…\"]",
+        "# `-c providers.mcp.more=…`",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    let document = sandbox.json(&show).to_string();
+    let mcp = sandbox.jp(&[&["mcp", "ls"][..], &flags].concat());
+    let key = sandbox
+        .jp(&["q", "-m", "other/m", "x"])
+        .failed(1, &["providers.llm.other.api_key_command gave no API key"]);
+    let malformed = sandbox.jp(&["config", "show", "-c", "providers.mcp.docs.headers:={\"A\": \"hush-7\""]);
+    let wrong = sandbox.jp(&["config", "show", "-c", "providers.mcp.docs.headers=['hush-8']"]);
+    let unknown =
+        sandbox.jp(&["config", "show", "-c", "providers.mcp.docs={ headers = { A = 'hush-9' }, x = 1 }"]);
+    let bad = [&malformed, &wrong, &unknown].map(|run| run.code);
+    assert_eq!(bad, [2, 2, 2], "{malformed:?} {wrong:?} {unknown:?}");
+    let runs = [&mcp, &key, &malformed, &wrong, &unknown].map(|run| format!("{}{}", run.stdout, run.stderr));
+    for shown in [text, document].iter().chain(&runs) {
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+}

@@ -62,7 +62,7 @@ impl Assignment {
 }
 
 /// Returns the offset of the first `=` that no quoted part of a key holds.
-fn find_equals(text: &str) -> Option<usize> {
+pub(crate) fn find_equals(text: &str) -> Option<usize> {
     let mut open = None;
     for (offset, character) in text.char_indices() {
         match (open, character) {

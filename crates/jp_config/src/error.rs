@@ -1,3 +1,4 @@
+use crate::secret::argument_without_secrets;
 use crate::{Key, Layer};
 
 /// Why configuration could not be read; each message finishes "failed to …".
@@ -34,7 +35,7 @@ pub enum Error {
         source: Cause,
     },
     /// The command line or the environment sets a key that does not exist.
-    #[error("read configuration: unknown key {key} in {layer}")]
+    #[error("read configuration: unknown key {key} in {}", layer.without_value())]
     UnknownKey {
         /// The key.
         key: Key,
@@ -56,7 +57,7 @@ pub enum Error {
         text: String,
     },
     /// An argument `KEY:=JSON` holds no JSON.
-    #[error("read configuration: `-c {text}`")]
+    #[error("read configuration: `-c {}`", argument_without_secrets(text))]
     Json {
         /// The argument as given.
         text: String,

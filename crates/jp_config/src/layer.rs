@@ -1,6 +1,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::secret::{argument_without_secrets, argument_without_value};
+
 /// Where a value came from.
 ///
 /// Shown as a person would look for it: the path of a file, the argument, the variable.
@@ -43,6 +45,15 @@ pub enum Layer {
 }
 
 impl Layer {
+    /// Returns the layer as people are shown it where its key is unknown: without the value of an argument.
+    #[must_use]
+    pub fn without_value(&self) -> String {
+        match self {
+            Self::Argument { text } => format!("`-c {}`", argument_without_value(text)),
+            layer => layer.to_string(),
+        }
+    }
+
     /// Returns whether an unknown key in this layer is a mistake made just now, so an error.
     ///
     /// Files and conversations may have been written by another version of jp.
@@ -67,7 +78,7 @@ impl fmt::Display for Layer {
             }
             Self::Conversation => formatter.write_str("conversation"),
             Self::Environment { variable } => formatter.write_str(variable),
-            Self::Argument { text } => write!(formatter, "`-c {text}`"),
+            Self::Argument { text } => write!(formatter, "`-c {}`", argument_without_secrets(text)),
             Self::Flag { name } => formatter.write_str(name),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::config::ModelSettings;
+use crate::secret::without_secrets;
 use crate::tree::{Tree, at, at_mut};
 use crate::{
     Cause, Config, Conversation, Error, Key, LlmProvider, McpServer, Providers, QuestionSettings,
@@ -89,7 +90,7 @@ impl Rejected {
 
     fn into_error(self, tree: &Tree, root: &Value) -> Error {
         Error::Invalid {
-            value: shortened(at(root, &self.key).unwrap_or(&Value::Null)),
+            value: shortened(&without_secrets(&self.key, at(root, &self.key).unwrap_or(&Value::Null))),
             layer: tree.origins.covering(&self.key).clone(),
             source: Cause(expectation(&self.message)),
             key: self.key,
@@ -256,10 +257,10 @@ mod tests {
         failed to read configuration: providers.mcp.docs.type = "sse" in .jp/config.toml: expected `stdio` or `http`
         failed to read configuration: providers.mcp.docs.command = 1 in .jp/config.toml: expected a command line, or a list of a program and its arguments
         failed to read configuration: providers.mcp.docs.arguments = "--flag" in .jp/config.toml: expected a list
-        failed to read configuration: providers.mcp.docs.environment.A = 1 in .jp/config.toml: expected a string
+        failed to read configuration: providers.mcp.docs.environment.A = "…" in .jp/config.toml: expected a string
         failed to read configuration: providers.mcp.docs.variables.1 = 1 in .jp/config.toml: expected a string
         failed to read configuration: providers.mcp.docs.url = [] in .jp/config.toml: expected a string
-        failed to read configuration: providers.mcp.docs.headers.authorization = ["a"] in .jp/config.toml: expected a string
+        failed to read configuration: providers.mcp.docs.headers.authorization = ["…"] in .jp/config.toml: expected a string
         failed to read configuration: providers.mcp.docs.token_env = 1 in .jp/config.toml: expected a string
         failed to read configuration: providers.mcp.docs.startup_timeout_secs = "5 s" in .jp/config.toml: expected a whole number, 0 or more
         failed to read configuration: providers.mcp.docs.timeout_secs = -1 in .jp/config.toml: expected a whole number, 0 or more

@@ -199,7 +199,7 @@ mod tests {
             ["providers.mcp.docs.comand (.jp/config.toml)", "providers.mcp.docs.env (.jp/config.toml)"]
         );
 
-        let text = "providers.mcp.docs.comand=x";
+        let text = "providers.mcp.docs.comand=hush";
         let mut layers = Layers::new();
         layers
             .add_assignment(Layer::Argument { text: text.into() }, &Assignment::parse(text).unwrap())
@@ -207,7 +207,7 @@ mod tests {
         let error = layers.resolve().unwrap_err().to_string();
         assert_eq!(
             error,
-            format!("read configuration: unknown key providers.mcp.docs.comand in `-c {text}`")
+            "read configuration: unknown key providers.mcp.docs.comand in `-c providers.mcp.docs.comand=…`"
         );
     }
 
@@ -244,7 +244,7 @@ mod tests {
         let errors = [arguments, layers].map(|layers| layers.resolve().unwrap_err().to_string());
         insta::assert_debug_snapshot!(errors, @r#"
         [
-            "read configuration: unknown key conversation.atachment in `-c conversation.atachment.max_bytes=5`",
+            "read configuration: unknown key conversation.atachment in `-c conversation.atachment.max_bytes=…`",
             "read configuration: unknown key style in JP_CFG_STYLE__CODE__COLOR",
         ]
         "#);

@@ -1,5 +1,6 @@
 //! `jp config`.
 
+use jp_config::without_secrets;
 use serde_json::{Value, json};
 
 use crate::{
@@ -26,11 +27,12 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
             .with_hint("`jp config show` lists every key that has one."));
     }
     if context.output.is_json() {
-        let entry = |entry: &&jp_config::Entry<'_>| json!({"key": entry.key.to_string(), "value": shown_value(&json!(entry.value)), "layer": without_credentials(&entry.layer.to_string())});
+        let entry = |entry: &&jp_config::Entry<'_>| json!({"key": entry.key.to_string(), "value": shown_value(&without_secrets(&entry.key, entry.value)), "layer": without_credentials(&entry.layer.to_string())});
         context.output.json(&shown.iter().map(entry).collect::<Vec<_>>())?;
     } else {
         let row = |entry: &&jp_config::Entry<'_>| {
-            let value = without_credentials(&format!("{} = {}", entry.key, entry.value));
+            let value = without_secrets(&entry.key, entry.value);
+            let value = without_credentials(&format!("{} = {value}", entry.key));
             vec![value, without_credentials(&format!("# {}", entry.layer))]
         };
         for line in table(&shown.iter().map(row).collect::<Vec<_>>()) {
@@ -38,7 +40,7 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
         }
     }
     for (key, layer) in &resolved.unknown {
-        context.output.warn(&format!("unknown key `{key}` in {layer}: it has no effect"));
+        context.output.warn(&format!("unknown key `{key}` in {}: it has no effect", layer.without_value()));
     }
     Ok(Code::Done)
 }

@@ -290,7 +290,7 @@ fn warn_of_unknown_keys(context: &Context<'_>, config: &Resolved) {
         !matches!(layer, jp_config::Layer::Conversation | jp_config::Layer::Default)
     };
     for (key, layer) in config.unknown.iter().filter(|(_, layer)| is_ours(layer)) {
-        context.output.warn(&format!("unknown key `{key}` in {layer}: it has no effect"));
+        context.output.warn(&format!("unknown key `{key}` in {}: it has no effect", layer.without_value()));
     }
 }
 

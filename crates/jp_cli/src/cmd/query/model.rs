@@ -218,12 +218,12 @@ fn key_from(provider: &str, command: &CommandSetting) -> Result<Secret, Failure>
     };
     let (program, arguments) = words.split_first().ok_or_else(|| failed("it is empty".to_owned()))?;
     let run = Command::new(program).args(arguments).stderr(std::process::Stdio::inherit()).output();
-    let run = run.map_err(|error| failed(format!("{program}: {error}")))?;
+    let run = run.map_err(|error| failed(format!("its program can't be started: {error}")))?;
     let key = String::from_utf8_lossy(&run.stdout).trim().to_owned();
     match (run.status.success(), key.is_empty()) {
         (true, false) => Ok(Secret::new(key)),
-        (true, true) => Err(failed(format!("{program} printed nothing"))),
-        (false, _) => Err(failed(format!("{program} ended with {}", run.status))),
+        (true, true) => Err(failed("its program printed nothing".to_owned())),
+        (false, _) => Err(failed(format!("its program ended with {}", run.status))),
     }
 }
 
