@@ -448,6 +448,7 @@ fn secrets_stay_here_unless_they_are_named() {
     let passed = |server: &str| {
         let mut command = sandbox.command(&["mcp", "read", server, "note:environment"]);
         command.env("NOTES_TOKEN", "t").env("OTHER_API_KEY", "k").env("PLAIN", "p");
+        command.env("GITHUB_PAT", "g").env("NPM_CONFIG__AUTH", "a").env("AWS_SESSION", "s");
         support::run(command).succeeded().stdout
     };
     assert_eq!((&*passed("plain"), &*passed("named")), ("PLAIN", "NOTES_TOKEN PLAIN"));

@@ -697,3 +697,36 @@ fn tool_of_a_server_that_is_not_configured_is_left_out_and_said_so() {
     sandbox.write(USER, "conversation.tools.notes = { source = 'mcp.bear.notes', enable = false }");
     assert!(!sandbox.jp(&["q", "--new", "x"]).succeeded().stderr.contains("notes"));
 }
+
+#[test]
+fn keys_are_kept_from_every_kind_of_tool() {
+    let spawn = |handle: &str| json!({"action": "spawn", "handle": handle});
+    let in_shell = json!({"action": "apply", "handle": "s", "input": {"text": "env >shell.env"}});
+    let server = playing(vec![
+        calling(&[
+            ("local", json!({})),
+            ("run_command", json!({"command": "env >run_command.env"})),
+            ("kept", spawn("k")),
+            ("shell", spawn("s")),
+        ]),
+        calling(&[("shell", in_shell)]),
+        answer("Done."),
+    ]);
+    let sandbox = Sandbox::new().with_server(&server);
+    let line = r#"{"content":[{"type":"text","text":"up"}]}"#;
+    sandbox.write("kept.sh", format!("env >kept.env\nwhile read -r line; do echo '{line}'; done\n"));
+    let tools = "conversation.tools.local.command = ['sh', '-c', 'env >local.env']\n\
+                 conversation.tools.kept = { command = 'sh kept.sh', stateful = true }\n";
+    sandbox.write(USER, tools);
+    let mut command = sandbox.command(&["q", "--new", "--yes", "-t", "shell", "-t", "run_command", "env"]);
+    for variable in ["GITHUB_PAT", "NPM_CONFIG__AUTH", "AWS_SESSION"] {
+        command.env(variable, "s3cret");
+    }
+    command.env("KEYBOARD", "qwerty");
+    support::run(command).succeeded();
+    for tool in ["local", "run_command", "kept", "shell"] {
+        let environment = fs::read_to_string(sandbox.path(&format!("{tool}.env"))).unwrap();
+        assert!(environment.contains("KEYBOARD=qwerty"), "{tool}: {environment}");
+        assert!(!environment.contains("s3cret"), "{tool}: {environment}");
+    }
+}

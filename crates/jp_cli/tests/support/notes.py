@@ -39,7 +39,8 @@ def contents(uri):
     base, _, language = uri.partition("?lang=")
     text = {"uri": uri, "mimeType": "text/plain", "text": f"The first note{', in ' + language if language else ''}.\n" + NASTY}
     picture = {"uri": "note:picture", "mimeType": "image/png", "blob": "iVBORw0KGgr/"}
-    variables = [name for name in sorted(os.environ) if name in ("NOTES_TOKEN", "OTHER_API_KEY", "PLAIN")]
+    known = ("AWS_SESSION", "GITHUB_PAT", "NOTES_TOKEN", "NPM_CONFIG__AUTH", "OTHER_API_KEY", "PLAIN")
+    variables = [name for name in sorted(os.environ) if name in known]
     return {
         "note:one": [text],
         "note:both": [{"uri": "note:one", "text": "no end of line"}, picture, {"uri": "note:two", "text": "Two.\n"}],
