@@ -140,3 +140,39 @@ fn file_that_is_attached_again_replaces_the_snapshot_that_its_directory_has_of_i
     assert_eq!(names, ["src/a.txt", "src/b.txt"]);
     assert_eq!(delivered, json!({"file:src/": [0, 1], "file:src/a.txt": [0]}));
 }
+
+#[test]
+fn versions_that_the_model_refreshed_are_listed_and_shown() {
+    let server = calling_in_turns("refresh_resource", &json!({"uri": "a.txt"}), 1);
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("a.txt", "one");
+    sandbox.write("b.txt", "other");
+    sandbox.jp(&["q", "--new", "-a", "a.txt", "-a", "b.txt", "one"]).succeeded();
+    sandbox.write("a.txt", "two");
+    sandbox.jp(&["q", "two"]).succeeded();
+    sandbox.write("a.txt", "three");
+    sandbox.jp(&["q", "-a", "a.txt", "three"]).succeeded();
+    let rows = sandbox.json(&["resource", "ls"]);
+    let row = |row: &Value| json!([row["name"], row["turn"], row["version"], row["origin"]]);
+    let attached = |path: &str| json!({"kind": "attachment", "declaration": format!("file:{path}")});
+    let refreshed = json!({"kind": "refresh", "tool": "refresh_resource", "call": "call_1"});
+    assert_eq!(
+        rows.as_array().unwrap().iter().map(row).collect::<Vec<_>>(),
+        [
+            json!(["a.txt", 1, 1, attached("a.txt")]),
+            json!(["b.txt", 1, 1, attached("b.txt")]),
+            json!(["a.txt", 2, 2, refreshed]),
+            json!(["a.txt", 3, 3, attached("a.txt")]),
+        ]
+    );
+    let show = |version: &str| sandbox.jp(&["resource", "show", "a.txt", "--version", version]);
+    for (version, content) in [("1", "one"), ("2", "two"), ("3", "three")] {
+        assert_eq!(show(version).succeeded().stdout, content);
+    }
+    let checksum = rows[2]["checksum"].as_str().unwrap();
+    assert_eq!(show(checksum).succeeded().stdout, "two");
+    assert_eq!(sandbox.json(&["resource", "show", "a.txt", "--version", "2"])["origin"]["kind"], "refresh");
+    show("4").failed(1, &["a.txt has no version 4, only 3 versions"]);
+    let listed = sandbox.jp(&["resource", "ls"]).succeeded().stdout;
+    assert_eq!(listed.lines().filter(|line| line.contains("turn 2")).count(), 1, "{listed}");
+}

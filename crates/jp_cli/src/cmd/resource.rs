@@ -1,12 +1,14 @@
 //! `jp resource`.
 
 mod refresh;
+mod versions;
 
 use jp_conversation::{Stream, delivered::deliveries};
 use jp_resource::{Payload, Snapshot};
 use jp_storage::Store;
 use serde_json::{Value, json};
 
+use self::versions::{ResourceVersion, versions};
 use crate::{
     args::Resource,
     error::{Code, Failure},
@@ -56,19 +58,20 @@ pub(crate) fn describe(attached: &Attached<'_>) -> Value {
 fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
-    let snapshots: Vec<_> = attached(&conversation.stream).collect();
+    let snapshots = versions(&conversation.stream);
     if context.output.is_json() {
-        context.output.json(&snapshots.iter().map(describe).collect::<Vec<_>>())?;
+        context.output.json(&snapshots.iter().map(ResourceVersion::to_json).collect::<Vec<_>>())?;
         return Ok(Code::Done);
     }
-    let row = |attached: &Attached<'_>| {
-        let blob = attached.snapshot.blob_ref();
+    let row = |version: &ResourceVersion<'_>| {
+        let ResourceVersion { turn, snapshot, .. } = version;
+        let blob = snapshot.blob_ref();
         vec![
-            if attached.turn > 0 { format!("turn {}", attached.turn) } else { "not sent yet".to_owned() },
+            if *turn > 0 { format!("turn {turn}") } else { "not sent yet".to_owned() },
             size::bytes(blob.size),
             blob.checksum.short(),
-            attached.snapshot.label().to_owned(),
-            attached.snapshot.uri.clone(),
+            snapshot.label().to_owned(),
+            snapshot.uri.clone(),
         ]
     };
     table(&snapshots.iter().map(row).collect::<Vec<_>>())
@@ -83,19 +86,15 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
 fn show(context: &Context<'_>, id: Option<&str>, uri: &str, version: Option<&str>) -> Result<Code, Failure> {
     let found = context.selected(id)?;
     let conversation = context.read(&found)?;
-    let is_meant = |attached: &Attached<'_>| {
-        attached.snapshot.uri == uri || attached.snapshot.name.as_deref() == Some(uri)
+    let is_meant = |version: &ResourceVersion<'_>| {
+        version.snapshot.uri == uri || version.snapshot.name.as_deref() == Some(uri)
     };
-    let versions: Vec<_> = attached(&conversation.stream).filter(is_meant).collect();
-    let snapshot = choose(&versions, uri, version)?;
-    let bytes = read_content(&found.store, snapshot)?;
+    let mut versions = versions(&conversation.stream);
+    versions.retain(is_meant);
+    let chosen = choose(&versions, uri, version)?;
+    let bytes = read_content(&found.store, chosen.snapshot)?;
     if context.output.is_json() {
-        let mut document = describe(
-            versions
-                .iter()
-                .find(|attached| std::ptr::eq(attached.snapshot, snapshot))
-                .expect("it was chosen from them"),
-        );
+        let mut document = chosen.to_json();
         let resource =
             jp_resource::Resource::<_, String>::new(uri, jp_resource::ResourceContent::from_bytes(bytes));
         let content = serde_json::to_value(&resource)?;
@@ -111,12 +110,16 @@ fn show(context: &Context<'_>, id: Option<&str>, uri: &str, version: Option<&str
     Ok(Code::Done)
 }
 
-fn choose<'a>(versions: &[Attached<'a>], uri: &str, version: Option<&str>) -> Result<&'a Snapshot, Failure> {
+fn choose<'v, 'a>(
+    versions: &'v [ResourceVersion<'a>],
+    uri: &str,
+    version: Option<&str>,
+) -> Result<&'v ResourceVersion<'a>, Failure> {
     let Some(newest) = versions.last() else {
         return Err(Failure::new(format!("the conversation has no resource {}", visible(uri)))
             .with_hint("`jp resource ls` lists what it has."));
     };
-    let mut uris: Vec<&str> = versions.iter().map(|attached| attached.snapshot.uri.as_str()).collect();
+    let mut uris: Vec<&str> = versions.iter().map(|version| version.snapshot.uri.as_str()).collect();
     uris.sort_unstable();
     uris.dedup();
     if uris.len() > 1 {
@@ -127,15 +130,15 @@ fn choose<'a>(versions: &[Attached<'a>], uri: &str, version: Option<&str>) -> Re
         ))
         .with_hint("name the one you mean by its URI."));
     }
-    let Some(version) = version else { return Ok(newest.snapshot) };
+    let Some(version) = version else { return Ok(newest) };
     let number = version.parse::<usize>().ok().filter(|_| version.len() < 8);
     let chosen = match number {
-        Some(number) => number.checked_sub(1).and_then(|index| versions.get(index)),
-        None => versions.iter().find(|attached| {
-            attached.snapshot.blob_ref().checksum.to_string().starts_with(&version.to_ascii_lowercase())
+        Some(number) => versions.iter().find(|version| version.number == number),
+        None => versions.iter().find(|one| {
+            one.snapshot.blob_ref().checksum.to_string().starts_with(&version.to_ascii_lowercase())
         }),
     };
-    chosen.map(|attached| attached.snapshot).ok_or_else(|| {
+    chosen.ok_or_else(|| {
         Failure::new(format!(
             "{uri} has no version {version}, only {}",
             size::count(versions.len(), "version")
