@@ -238,6 +238,10 @@ fn vanished_file_of_the_configuration_names_the_way_out() {
     sandbox
         .jp(&["q", "what?"])
         .failed(1, &["gone.md", "`jp attachment rm file:gone.md cmd://no-such-program`"]);
+    let id = sandbox.json(&["c", "ls"])[0]["id"].as_str().unwrap().to_owned();
+    sandbox
+        .jp(&["q", "-i", &id, "what?"])
+        .failed(1, &[&format!("`jp attachment rm file:gone.md cmd://no-such-program -i {id}`")]);
     sandbox.jp(&["attachment", "rm", "file:gone.md", "cmd:no-such-program"]).succeeded();
     sandbox.jp(&["q", "what?"]).succeeded();
 }

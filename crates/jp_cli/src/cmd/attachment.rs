@@ -19,7 +19,7 @@ use super::query::{
     declarations::{Configured, configured, place, resolving, warn_of_unreadable},
     keeper::Keeper,
     locking,
-    resolve::{Earlier, parse, resolve, stored_forms},
+    resolve::{Earlier, detach_command, parse, resolve, stored_forms},
     template::expanded_by_itself,
     trust::to_remember,
 };
@@ -72,7 +72,8 @@ fn add(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<Code
         .with_hint("`jp query --attach URL` uses them for that message."));
     }
     let (outside, inside): (Vec<_>, Vec<_>) = declared.into_iter().partition(is_outside);
-    let nothing = Earlier { plan: Plan::default(), configured: &Configured::default(), is_new: false };
+    let configured = Configured::default();
+    let nothing = Earlier { plan: Plan::default(), configured: &configured, is_new: false, named: id };
     let attachments = resolve(context, &config, nothing, outside, &resolving).map_err(without_skipping)?;
     let mut added = stored_forms(&inside);
     context.remember_agreed(to_remember(&inside, &place).iter().map(String::as_str));
@@ -121,7 +122,8 @@ fn remove(context: &Context<'_>, id: Option<&str>, paths: &[String]) -> Result<C
             matches = declared.iter().filter(is_named).cloned().collect();
         }
         if matches.is_empty() {
-            return Err(not_attached(path, &conversation.stream, &declared, &found));
+            let failure = not_attached(path, &conversation.stream, &declared, &found, id);
+            return Err(failure);
         }
         removed.extend(matches);
     }
@@ -149,14 +151,26 @@ fn is_kind(declaration: &Declaration, text: &str) -> bool {
 }
 
 /// Says that something is not attached, or with what it is, and what else is.
-fn not_attached(text: &str, stream: &Stream, declared: &[Declaration], found: &Found) -> Failure {
+fn not_attached(
+    text: &str,
+    stream: &Stream,
+    declared: &[Declaration],
+    found: &Found,
+    named: Option<&str>,
+) -> Failure {
     let rows = rows(stream, declared);
     let gave = rows.iter().find(|row| row.names(text)).map(|row| row.declaration);
     let text = jp_attachment::redacted(text);
     match gave {
         Some(declaration) => Failure::new(format!("{text} is attached as a part of {declaration}"))
-            .with_hint(format!("`jp attachment rm '{declaration}'` detaches all of that."))
-            .with_hint(format!("`jp attachment add '!{text}'` leaves {text} out from then on.")),
+            .with_hint(format!(
+                "`{}` detaches all of it.",
+                detach_command(&format!("'{declaration}'"), named)
+            ))
+            .with_hint(format!(
+                "`jp attachment add '!{text}'{}` excludes {text}.",
+                named.map(|id| format!(" -i {id}")).unwrap_or_default()
+            )),
         None => Failure::new(format!("{text} is not attached to conversation {}", found.located.id))
             .with_hint(attached_instead(declared)),
     }

@@ -51,7 +51,7 @@ pub(super) fn print(context: &Context<'_>, id: Option<&str>, wanted: &[String]) 
             None => pending.push(row.declaration.clone()),
         }
     }
-    snapshots.extend(read_now(context, &config, pending, stream, &configured, &resolving)?);
+    snapshots.extend(read_now(context, &config, pending, stream, &configured, id, &resolving)?);
     batch.commit()?;
     let stores = [scratch.blobs().clone(), found.store.blobs().clone()];
     write(context, &snapshots, &stores)
@@ -80,6 +80,7 @@ fn read_now(
     declarations: Vec<Declaration>,
     stream: &Stream,
     configured: &Configured,
+    named: Option<&str>,
     resolving: &jp_attachment::Context<'_>,
 ) -> Result<Vec<Snapshot>, Failure> {
     if declarations.is_empty() {
@@ -91,7 +92,7 @@ fn read_now(
     let mut excludes = resolution::effective(stream, &configured.declarations);
     excludes.retain(Declaration::is_exclude);
     let plan = Plan { resolve: declarations, excludes, ..Plan::default() };
-    let earlier = Earlier { plan, configured, is_new: false };
+    let earlier = Earlier { plan, configured, is_new: false, named };
     Ok(resolve(context, config, earlier, Vec::new(), resolving)?.snapshots)
 }
 

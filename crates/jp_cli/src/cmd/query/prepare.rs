@@ -71,7 +71,8 @@ pub(super) fn prepare(
     let earlier: HashSet<Declaration> = earlier.cloned().collect();
     warn_of_unreadable(context, &target.stream());
     configured.refused.iter().for_each(|declaration| refused(context, declaration));
-    let made = Earlier { plan, configured: &configured, is_new: target.conversation().is_none() };
+    let is_new = target.conversation().is_none();
+    let made = Earlier { plan, configured: &configured, is_new, named: query.id.as_deref() };
     let attachments = attach(context, config, made, explicit, &resolving, &stamps)?;
     let stale =
         notifications(context, config, &target.stream(), &configured, &attachments, &resolving, &stamps)?;

@@ -111,6 +111,14 @@ pub(crate) struct Earlier<'a> {
     pub(crate) configured: &'a Configured,
     /// Whether there is a conversation yet that something could be detached from.
     pub(crate) is_new: bool,
+    /// The id of the conversation if it was named: advice names it again.
+    pub(crate) named: Option<&'a str>,
+}
+
+/// Returns the command that detaches declarations, which are quoted, from the current conversation or the one named.
+pub(crate) fn detach_command(quoted: &str, named: Option<&str>) -> String {
+    let id = named.map(|id| format!(" -i {id}")).unwrap_or_default();
+    format!("jp attachment rm {quoted}{id}")
 }
 
 /// Resolves what a plan asks for, and what was typed; says what the person should know.
@@ -213,8 +221,9 @@ impl Earlier<'_> {
                 "conversation.attachments of the configuration names {quoted}; `jp config show` says where."
             )
         } else {
+            let command = detach_command(&quoted, self.named);
             format!(
-                "it was attached earlier or by the configuration; `jp attachment rm {quoted}` detaches it from this conversation."
+                "it was attached earlier or by the configuration; `{command}` detaches it from this conversation."
             )
         };
         let mut failure = failure.with_hint(advice);
@@ -227,7 +236,7 @@ impl Earlier<'_> {
 
 /// Adds what is delivered without being resolved, and warns of what is lost.
 fn with_copies(context: &Context<'_>, resolved: Resolved, earlier: Earlier<'_>) -> Attachments {
-    let Earlier { plan, .. } = earlier;
+    let Earlier { plan, named, .. } = earlier;
     let delivered = |delivered: jp_attachment::Delivered| Delivered {
         declaration: Declaration::new(delivered.declaration),
         resources: delivered.resources,
@@ -248,9 +257,8 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, earlier: Earlier<'_>) 
         context
             .output
             .warn(&format!("{declaration} is attached, but this conversation holds no snapshot of it"));
-        context
-            .output
-            .hint(&format!("attach the file again with --attach, or `jp attachment rm {declaration}`."));
+        let command = detach_command(&quoted(declaration.as_str()), named);
+        context.output.hint(&format!("attach the file again with --attach, or `{command}`."));
     }
     attachments
 }

@@ -56,7 +56,7 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     let stamps = context.workspace.stamps();
     let keeper = Keeper::new(&batch, &stamps);
     let plan = Plan { resolve: resolve_these, excludes, ..Plan::default() };
-    let earlier = Earlier { plan, configured: &configured, is_new: false };
+    let earlier = Earlier { plan, configured: &configured, is_new: false, named: id };
     // One that fails does not keep the others old.
     let resolving = resolving(context, &config, &place, &keeper, wanted.is_empty())?;
     let taken = resolve(context, &config, earlier, Vec::new(), &resolving)
