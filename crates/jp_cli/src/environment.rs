@@ -37,6 +37,8 @@ pub(crate) struct Environment {
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
     pub(crate) no_color: bool,
+    /// Whether the terminal is dumb: it has no colours and can't overwrite a line.
+    pub(crate) terminal_is_dumb: bool,
 }
 
 impl Environment {
@@ -67,6 +69,7 @@ impl Environment {
             stdout_is_terminal: io::stdout().is_terminal(),
             stderr_is_terminal,
             no_color: env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
+            terminal_is_dumb: env::var_os("TERM").is_some_and(|terminal| terminal == "dumb"),
             home,
         }
     }

@@ -25,6 +25,8 @@ pub(crate) struct Output {
     color: bool,
     stdout_is_terminal: bool,
     stderr_is_terminal: bool,
+    /// Whether the terminal can clear a line and write another in its place.
+    can_redraw: bool,
     /// Nobody reads stdout any more: what is left to do is done quietly.
     is_closed: Arc<AtomicBool>,
     /// Whether the last line on stderr is one that says how far things are, which makes way for any other.
@@ -59,7 +61,9 @@ impl Output {
         let color = match global.color {
             Color::Always => true,
             Color::Never => false,
-            Color::Auto => environment.stderr_is_terminal && !environment.no_color,
+            Color::Auto => {
+                environment.stderr_is_terminal && !environment.no_color && !environment.terminal_is_dumb
+            }
         };
         Self {
             format: global.format,
@@ -68,6 +72,7 @@ impl Output {
             color,
             stdout_is_terminal: environment.stdout_is_terminal,
             stderr_is_terminal: environment.stderr_is_terminal,
+            can_redraw: !environment.terminal_is_dumb,
             is_closed: Arc::default(),
             has_progress: Arc::default(),
         }
@@ -164,7 +169,7 @@ impl Output {
 
     /// Returns whether somebody watches who would like to see how far things are.
     pub(crate) fn shows_progress(&self) -> bool {
-        self.stderr_is_terminal && !self.quiet
+        self.stderr_is_terminal && self.can_redraw && !self.quiet
     }
 
     /// Shows how far things are, in the place of what it showed before; nothing clears the line, and so does all else that

@@ -1,0 +1,31 @@
+//! What a person sees on the screen: colours, columns and suggestions.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
+
+use support::Sandbox;
+use terminal::Terminal;
+
+/// Returns what a command shows at a terminal of this type.
+fn shown_at(sandbox: &Sandbox, terminal: &str, arguments: &[&str]) -> String {
+    let mut command = sandbox.command(arguments);
+    command.env("TERM", terminal);
+    let mut terminal = Terminal::run(command);
+    terminal.wait();
+    terminal.output()
+}
+
+#[test]
+fn dumb_terminal_gets_no_escape_sequences_unless_colour_is_asked_for() {
+    let sandbox = Sandbox::new();
+    let fails = ["conversation", "show", "17"];
+    assert!(shown_at(&sandbox, "xterm", &fails).contains("\x1b[31;1merror: "));
+    let dumb = shown_at(&sandbox, "dumb", &fails);
+    assert!(dumb.contains("error: ") && !dumb.contains('\x1b'), "{dumb:?}");
+    let asked_for = shown_at(&sandbox, "dumb", &["--color", "always", "conversation", "show", "17"]);
+    assert!(asked_for.contains("\x1b[31;1merror: "), "{asked_for:?}");
+}
