@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::{
     args::{Color, Format, Global},
@@ -306,8 +307,8 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 
-/// Lays out rows in columns; the last column is not padded. A control character in a cell is shown as
-/// its escape, so that a name can't forge a row.
+/// Lays out rows in columns, as wide as a terminal shows them (UAX #11); the last column is not padded. A control
+/// character in a cell is shown as its escape, so that a name can't forge a row.
 pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
     let escape = |cell: &String| {
         if cell.contains(is_steering) { cell.escape_debug().to_string() } else { cell.clone() }
@@ -315,13 +316,14 @@ pub(crate) fn table(rows: &[Vec<String>]) -> Vec<String> {
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(escape).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |row: &Vec<String>| {
         let last = row.len().saturating_sub(1);
         let cells = row.iter().enumerate().map(|(index, cell)| {
-            if index == last { cell.clone() } else { format!("{cell:<width$}", width = widths[index]) }
+            let padding = if index == last { 0 } else { widths[index] - cell.width() };
+            cell.clone() + &" ".repeat(padding)
         });
         cells.collect::<Vec<_>>().join("  ")
     };
@@ -337,6 +339,13 @@ mod tests {
         assert_eq!(printable("a\u{202e}b\u{1b}[2J\n\tc"), "ab[2J\n\tc");
         let rows = [vec!["a\u{202e}gpj.exe".to_owned(), "b".to_owned()]];
         assert_eq!(table(&rows), [r"a\u{202e}gpj.exe  b"]);
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_a_terminal_shows_them() {
+        let names = ["ab", "日本", "cafe\u{301}", "🎉"];
+        let rows = names.map(|name| vec![name.to_owned(), "1".to_owned()]);
+        assert_eq!(table(&rows), ["ab    1", "日本  1", "cafe\u{301}  1", "🎉    1"]);
     }
 
     #[test]

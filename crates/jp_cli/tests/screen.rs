@@ -7,7 +7,7 @@ mod support;
 #[path = "support/terminal.rs"]
 mod terminal;
 
-use support::Sandbox;
+use support::{Sandbox, answering};
 use terminal::Terminal;
 
 /// Returns what a command shows at a terminal of this type.
@@ -28,4 +28,17 @@ fn dumb_terminal_gets_no_escape_sequences_unless_colour_is_asked_for() {
     assert!(dumb.contains("error: ") && !dumb.contains('\x1b'), "{dumb:?}");
     let asked_for = shown_at(&sandbox, "dumb", &["--color", "always", "conversation", "show", "17"]);
     assert!(asked_for.contains("\x1b[31;1merror: "), "{asked_for:?}");
+}
+
+#[test]
+fn columns_stay_aligned_beside_wide_characters() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    sandbox.write("日本.md", "1\n");
+    sandbox.write("plain.md", "2\n");
+    sandbox.jp(&["q", "--new", "-a", "日本.md", "-a", "plain.md", "x"]).succeeded();
+    let listed = sandbox.jp(&["attachment", "ls"]).succeeded().stdout;
+    for row in ["  日本.md   file:///", "  plain.md  file:///"] {
+        assert!(listed.contains(row), "{listed}");
+    }
 }
