@@ -1,5 +1,7 @@
 //! The arguments.
 
+mod suggest;
+
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum, error::ErrorKind};
@@ -27,6 +29,7 @@ impl Args {
                 );
                 Self::command().error(error.kind(), why).exit()
             }
+            ErrorKind::InvalidSubcommand => suggest::suggest_commands(error, Self::command()).exit(),
             _ => error.exit(),
         })
     }

@@ -42,3 +42,21 @@ fn columns_stay_aligned_beside_wide_characters() {
         assert!(listed.contains(row), "{listed}");
     }
 }
+
+#[test]
+fn suggested_commands_are_names_of_visible_ones() {
+    let sandbox = Sandbox::new();
+    for (words, suggested) in [
+        (&["ask"][..], "  tip: a similar subcommand exists: 'query'\n"),
+        (&["hello"], "  tip: a similar subcommand exists: 'help'\n"),
+        (&["atach"], "  tip: a similar subcommand exists: 'attachment'\n"),
+        (&["qury"], "  tip: a similar subcommand exists: 'query'\n"),
+        (&["conversation", "delete"], "  tip: a similar subcommand exists: 'rm'\n"),
+        (&["-w", ".", "c", "list"], "  tip: a similar subcommand exists: 'ls'\n"),
+    ] {
+        let run = sandbox.jp(words).failed(2, &["unrecognized subcommand"]);
+        assert!(run.stderr.contains(suggested), "{words:?}: {}", run.stderr);
+    }
+    let run = sandbox.jp(&["shell-sesion"]).failed(2, &["unrecognized subcommand 'shell-sesion'"]);
+    assert!(!run.stderr.contains("tip:"), "{}", run.stderr);
+}
