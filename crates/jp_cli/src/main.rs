@@ -10,6 +10,7 @@ mod scripts;
 mod servers;
 mod size;
 mod terminal;
+mod wake;
 mod workspace;
 
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let args = Args::read();
     let environment = Environment::read();
     let output = Output::new(&args.global, &environment);
+    wake::report_failures(&output);
     match cmd::run(args, &environment, &output) {
         Ok(code) => code.into(),
         Err(error) => output.fail(&error).into(),

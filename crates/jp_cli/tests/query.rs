@@ -11,7 +11,7 @@ mod support;
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 use jp_llm::testing::{Reply, Server, UNUSED_URL, chunk};
@@ -274,6 +274,35 @@ fn full_disk_behind_stdout_is_an_error_and_the_answer_is_kept() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("failed to write to stdout"));
     assert!(sandbox.events().iter().any(|event| event["message"] == "Yes, and a good deal more."));
+}
+
+/// tokio wakes its thread by a write, which can fail like any other.
+#[test]
+#[cfg(target_os = "linux")]
+fn wake_up_that_fails_is_an_error_and_no_panic() {
+    if !Command::new("strace").arg("-V").output().is_ok_and(|output| output.status.success()) {
+        return support::skip("strace is not installed");
+    }
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let (mut failed_wake_ups, log) = (0, sandbox.home.join("trace"));
+    // Which write of a thread is the wake-up depends on what else it writes.
+    for write in 1..=8 {
+        let plain = sandbox.command(&["query", "--new", "what?"]);
+        let mut command = Command::new("strace");
+        command.args(["-f", "-qq", "-e", "trace=write", "-e"]);
+        command.arg(format!("inject=write:error=ENOSPC:when={write}")).arg("-o").arg(&log);
+        command.arg(plain.get_program()).args(plain.get_args()).current_dir(&sandbox.root).env_clear();
+        command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?)))).stdin(Stdio::null());
+        let run = support::run(command);
+        assert!([0, 1].contains(&run.code) && !run.stderr.contains("panicked"), "write {write}: {run:?}");
+        if run.stderr.contains("failed to wake the network thread") {
+            failed_wake_ups += 1;
+            run.failed(1, &["No space left on device", "hint: free some space on that disk"]);
+        }
+    }
+    assert!(failed_wake_ups > 0, "no wake-up was made to fail");
+    sandbox.jp(&["storage", "check"]).succeeded();
 }
 
 #[test]

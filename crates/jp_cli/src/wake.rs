@@ -1,0 +1,69 @@
+//! What happens when tokio can't wake its own thread.
+//!
+//! tokio wakes a thread that waits for the network by a `write` to an eventfd or a pipe, and panics when that fails. A full
+//! disk never makes it fail by itself; a sandbox, a quota or a fault injector that answers every write with
+//! `ENOSPC` does.
+
+use std::{io, panic, process};
+
+use crate::{error::Failure, output::Output};
+
+/// tokio could not wake its network thread.
+#[derive(Debug, thiserror::Error)]
+#[error("wake the network thread")]
+struct WakeError(#[source] io::Error);
+
+/// Makes a failed wake-up end the process with an error and exit code 1, instead of a panic's 101.
+///
+/// The process ends at once: unwinding would drop the runtime, which wakes its thread again, and a second panic aborts.
+/// That loses nothing on disk, where each event is whole before the next step. Programs that tools started are not
+/// ended: they run on in process groups of their own.
+pub(crate) fn report_failures(output: &Output) {
+    let output = output.clone();
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        let message = panic.payload().downcast_ref::<String>();
+        match message.and_then(|message| read_panic(message)) {
+            Some(error) => process::exit(output.fail(&Failure::from(error)) as i32),
+            None => usual(panic),
+        }
+    }));
+}
+
+/// Reads tokio's message: its own words, and the `Debug` form of an `io::Error`.
+fn read_panic(message: &str) -> Option<WakeError> {
+    let cause = message.strip_prefix("failed to wake I/O driver: ")?;
+    let code = cause.split_once("code: ").and_then(|(_, rest)| rest.split_once(','));
+    let error = match code.and_then(|(code, _)| code.parse().ok()) {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::other(cause.to_owned()),
+    };
+    Some(WakeError(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(message: &str) -> Option<String> {
+        read_panic(message).map(|error| Failure::from(error).to_string())
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn failed_wake_up_names_its_cause_and_what_to_do() {
+        let full = io::Error::from_raw_os_error(28);
+        let message = format!("failed to wake I/O driver: {full:?}");
+        let expected = format!(
+            "failed to wake the network thread: {full}\nhint: free some space on that disk and try again."
+        );
+        assert_eq!(report(&message).as_deref(), Some(expected.as_str()));
+    }
+
+    #[test]
+    fn cause_without_a_number_is_shown_as_it_is_and_another_panic_is_none_of_ours() {
+        let report = report("failed to wake I/O driver: Custom { kind: Other }");
+        assert!(report.unwrap().ends_with("network thread: Custom { kind: Other }"));
+        assert!(read_panic("index out of bounds").is_none());
+    }
+}
