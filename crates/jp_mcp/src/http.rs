@@ -9,7 +9,7 @@ use futures_util::{StreamExt, stream::BoxStream};
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use reqwest::{RequestBuilder, Response, redirect};
 use rmcp::{
-    model::{ClientJsonRpcMessage, ClientRequest, RequestId, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientNotification, ClientRequest, RequestId, ServerJsonRpcMessage},
     transport::streamable_http_client::{
         AuthRequiredError, InsufficientScopeError, SseError, StreamableHttpClient,
         StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
@@ -18,6 +18,7 @@ use rmcp::{
 };
 use serde_json::Value;
 use sse_stream::{Sse, SseStream};
+use tokio::{sync::watch, time};
 
 use crate::{
     Endpoint, Fault, HttpStatus, Limits, Tokens,
@@ -29,6 +30,11 @@ use crate::{
 
 /// How long making a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long requests wait for the server to open the session's stream.
+///
+/// It costs one round trip with a server that sends its headers at once. One that sends them with the first event costs this
+/// much, once for each session.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(1);
 /// How much of the body of an error is read.
 const MAX_ERROR_BYTES: usize = 64_000;
 const SESSION_ID: &str = "mcp-session-id";
@@ -48,6 +54,8 @@ pub(crate) struct Http {
     access: Option<Arc<Access>>,
     raw: Arc<Raw>,
     limits: Limits,
+    /// Whether a session has begun whose stream isn't open yet.
+    awaits_stream: Arc<watch::Sender<bool>>,
 }
 
 /// Makes the transport to an endpoint.
@@ -100,7 +108,7 @@ impl Http {
         }
         let client = builder.build().map_err(|error| Fault::Unreachable(causes(&error)))?;
         let access = tokens.and_then(|tokens| Access::new(endpoint, tokens, Arc::clone(&raw))).map(Arc::new);
-        Ok(Self { client, access, raw, limits })
+        Ok(Self { client, access, raw, limits, awaits_stream: Arc::new(watch::Sender::new(false)) })
     }
 
     fn request(
@@ -135,6 +143,18 @@ impl Http {
         match access.token_after(&refused).await {
             Some(token) => self.send(request(Some(token)), id).await,
             None => Ok(response),
+        }
+    }
+
+    /// Waits until the server has answered the request for the session's stream, but no longer than [`STREAM_TIMEOUT`].
+    ///
+    /// A server asks its questions on this stream if they belong to no request of ours. Official SDKs drop such a question
+    /// while the stream isn't open, and the call that asks it then never ends.
+    async fn wait_for_stream(&self) {
+        let mut awaits_stream = self.awaits_stream.subscribe();
+        let opened = awaits_stream.wait_for(|awaits| !awaits);
+        if time::timeout(STREAM_TIMEOUT, opened).await.is_err() {
+            self.awaits_stream.send_replace(false);
         }
     }
 
@@ -297,11 +317,14 @@ impl StreamableHttpClient for Http {
         auth_header: Option<String>,
         custom_headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        self.raw.sent(&message);
         let id = match &message {
             ClientJsonRpcMessage::Request(request) => Some(&request.id),
             _ => None,
         };
+        if id.is_some() && session_id.is_some() {
+            self.wait_for_stream().await;
+        }
+        self.raw.sent(&message);
         let request = |token| {
             let request = self.client.post(uri.as_ref()).header(header::ACCEPT, ACCEPTED).json(&message);
             self.request(request, session_id.as_deref(), token, custom_headers.clone())
@@ -313,6 +336,10 @@ impl StreamableHttpClient for Http {
         }
         if !status.is_success() {
             return self.refused(response, &message).await;
+        }
+        if session_id.is_some() && is_initialized(&message) {
+            // rmcp asks for the stream next.
+            self.awaits_stream.send_replace(true);
         }
         let session = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let kind = content_type(&response);
@@ -366,7 +393,9 @@ impl StreamableHttpClient for Http {
             }
             self.request(request, session_id.as_deref(), token, custom_headers.clone())
         };
-        let response = self.send_proved(request, auth_header, None).await?;
+        let response = self.send_proved(request, auth_header, None).await;
+        self.awaits_stream.send_replace(false);
+        let response = response?;
         match response.status() {
             StatusCode::METHOD_NOT_ALLOWED => Err(StreamableHttpError::ServerDoesNotSupportSse),
             status if !status.is_success() => Err(self.refusal(response, None).await),
@@ -415,6 +444,11 @@ impl Http {
             None => Err(self.failed(id, Fault::Status(Box::new(shortened(refusal))))),
         }
     }
+}
+
+fn is_initialized(message: &ClientJsonRpcMessage) -> bool {
+    let ClientJsonRpcMessage::Notification(message) = message else { return false };
+    matches!(message.notification, ClientNotification::InitializedNotification(_))
 }
 
 async fn refusal(response: Response) -> HttpStatus {

@@ -3,7 +3,13 @@
 
 mod support;
 
-use std::{collections::BTreeMap, env, time::Duration};
+use std::{
+    collections::BTreeMap,
+    env,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
 
 use jp_mcp::{Client, Endpoint, ServerConfig, Servers, Transport};
 use serde_json::{Value, json};
@@ -49,6 +55,42 @@ fn server_that_answers_anything_with_nothing_is_spoken_to_as_it_knows() {
     let servers = servers(url);
     let connection = servers.connect("notes", &()).unwrap();
     assert_eq!(connection.about().revision, "2025-06-18");
+}
+
+/// Official SDKs drop a question that they ask while the stream isn't open.
+#[test]
+fn requests_of_a_session_wait_until_its_stream_is_open() {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&events);
+    let url = support::start(move |request| {
+        let note = |event: &str| seen.lock().unwrap().push(event.to_owned());
+        let Ok(message) = serde_json::from_str::<Value>(&request.body) else {
+            if request.what.starts_with("GET") {
+                thread::sleep(Duration::from_millis(300));
+                note("stream");
+            }
+            return Response::empty("405 Method Not Allowed", "Allow: POST");
+        };
+        let result = match message["method"].as_str().unwrap() {
+            "initialize" => json!({
+                "protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "notes", "version": "1"},
+            }),
+            "tools/list" => {
+                note("tools/list");
+                json!({"tools": []})
+            }
+            "notifications/initialized" => return Response::empty("202 Accepted", "Cache-Control: no-store"),
+            _ => {
+                let error = json!({"code": -32601, "message": "unknown"});
+                return Response::json(&json!({"jsonrpc": "2.0", "id": message["id"], "error": error}));
+            }
+        };
+        let body = json!({"jsonrpc": "2.0", "id": message["id"], "result": result}).to_string();
+        Response { status: "200 OK", header: "Mcp-Session-Id: 1".to_owned(), body }
+    });
+    let servers = servers(url);
+    servers.connect("notes", &()).unwrap().tools(&()).unwrap();
+    assert_eq!(*events.lock().unwrap(), ["stream", "tools/list"]);
 }
 
 #[test]
