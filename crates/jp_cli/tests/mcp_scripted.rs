@@ -4,12 +4,15 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
+#[path = "support/terminal.rs"]
+mod terminal;
 
 use std::fs;
 
 use jp_llm::testing::Server;
 use serde_json::{Value, json};
 use support::{Run, Sandbox, answer, calling, last_request, playing, results};
+use terminal::Terminal;
 
 const USER: &str = "~/.config/jp/config.toml";
 const PROGRAM: &str = include_str!("support/scripted.py");
@@ -109,6 +112,29 @@ fn calls_to_two_servers_run_side_by_side() {
     let (_, sandbox, _) = asked(&servers, &names.map(|name| (name, json!({}))));
     let log = calls_in(&sandbox, "log");
     assert_eq!(log[..2], ["add begins"; 2], "{log:?}");
+}
+
+#[test]
+fn prompt_does_not_wait_for_earlier_calls_that_need_none() {
+    let mut script = logging("log");
+    // The call ends once the tool that asks has run and written the same line.
+    script["meets"] = json!({"add": 2});
+    let calls = ["peer_add", "peer_commit", "greet"].map(|name| (name, json!({})));
+    let server = playing(vec![calling(&calls), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    configure(&sandbox, &[("peer", script)]);
+    let greet = sandbox.write("~/greet.sh", "echo 'add begins' >> log\n");
+    let config = fs::read_to_string(sandbox.path(USER)).unwrap();
+    let tool = format!("[conversation.tools.greet]\ncommand = 'sh {}'\nrun = 'ask'\n", greet.display());
+    sandbox.write(USER, config + &tool);
+    let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
+    terminal.expect("The model wants to run `greet`:");
+    // The first call may not even have begun.
+    let log = fs::read_to_string(sandbox.path("log")).unwrap();
+    assert!(!log.contains("add ends"), "{log}");
+    terminal.answer("Run it?", "y\n");
+    assert_eq!(terminal.wait(), 0);
+    assert_eq!(results(&server)[..2], ["added", "committed"]);
 }
 
 #[test]

@@ -42,6 +42,19 @@ impl EndedCall {
     }
 }
 
+/// Returns whether calls of a tool run, or are refused, without a prompt, whatever their arguments are.
+///
+/// A plan of a builtin tool may be sensitive, which asks even if the tool runs unattended; other plans never are.
+pub(crate) fn never_prompts(tool: &Tool, toolbox: &Toolbox) -> bool {
+    match (tool.permission, &tool.source) {
+        (Permission::Deny, _) => true,
+        (_, Source::Builtin(_)) => false,
+        (Permission::Unattended, _) => true,
+        // The user may have allowed it for the rest of the turn.
+        (Permission::Ask, _) => toolbox.said().allowed.contains(&tool.name),
+    }
+}
+
 /// Runs a call to its end; whatever goes wrong is in the result.
 pub(crate) fn run(call: &ToolCallRequest, toolbox: &Toolbox, line: &Line) -> EndedCall {
     attempt(call, toolbox, line).unwrap_or_else(|Refused { reason, verdict }| {
@@ -311,5 +324,43 @@ fn plan<'a>(
         Source::Builtin(builtin) => builtin::plan(*builtin, tool, arguments, toolbox),
         Source::Local(command) => local::plan(command, tool, arguments, toolbox),
         Source::Server(of) => server::plan(call, of, tool, arguments, toolbox),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jp_mcp::ToolAnnotations;
+
+    use super::*;
+    use crate::{Files, Surroundings, builtin::Builtin};
+
+    #[test]
+    fn only_tools_that_surely_need_no_permission_never_prompt() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = Files::open(directory.path(), &[]).unwrap();
+        let toolbox = Toolbox::new(Vec::new(), Surroundings::default(), files);
+        toolbox.said().allowed.extend(["allowed".to_owned(), "read_file".to_owned()]);
+        let server = Source::Server(ServerTool {
+            server: "peer".to_owned(),
+            tool: "add".to_owned(),
+            annotations: ToolAnnotations::default(),
+            checked: None,
+            output: None,
+            timeout: None,
+        });
+        let local = Source::Local(local::Command { words: vec!["true".to_owned()] });
+        let builtin = Source::Builtin(Builtin::ReadFile);
+        let never = |name: &str, source: &Source, permission| {
+            let tool = Tool { permission, ..Tool::new(name, Map::new(), source.clone()) };
+            never_prompts(&tool, &toolbox)
+        };
+        for source in [&server, &local] {
+            assert!(never("add", source, Permission::Deny) && never("add", source, Permission::Unattended));
+            assert!(never("allowed", source, Permission::Ask) && !never("add", source, Permission::Ask));
+        }
+        assert!(never("read_file", &builtin, Permission::Deny));
+        // A file like `.env` is asked about all the same.
+        assert!(!never("read_file", &builtin, Permission::Unattended));
+        assert!(!never("read_file", &builtin, Permission::Ask));
     }
 }

@@ -208,6 +208,7 @@ pub(crate) async fn run(
     host: &mut dyn Host,
 ) -> bool {
     let (line, mut wished) = Line::new(&calls);
+    mark_decided(&calls, turn.toolbox, &line.turnstile);
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     let tasks: Vec<_> = lanes(&calls, turn.toolbox)
         .into_iter()
@@ -235,6 +236,17 @@ pub(crate) async fn run(
     }
     driver.close();
     cancelled.load(Relaxed)
+}
+
+/// Marks the calls as decided that need no prompt for it.
+///
+/// One of them may wait long for another of its lane, and a prompt of a later call must not wait with it.
+fn mark_decided(calls: &[ToolCallRequest], toolbox: &Toolbox, turnstile: &Turnstile) {
+    for (number, call) in calls.iter().enumerate() {
+        if toolbox.find(&call.name).is_ok_and(|tool| call::never_prompts(&tool, toolbox)) {
+            turnstile.reach(number, Stage::Decided);
+        }
+    }
 }
 
 /// The reason why calls run one after the other.
