@@ -25,6 +25,9 @@ pub trait Refresh: fmt::Debug + Send + Sync {
     ///
     /// Refuses what the conversation does not hold, and what can't be read again. The error is a sentence for the model.
     fn plan(&self, name: &str) -> Result<Refreshing<'_>, String>;
+
+    /// Returns the MCP server of a resource, named as for [`Self::plan`]; nothing is planned.
+    fn server(&self, name: &str) -> Option<String>;
 }
 
 /// What a new snapshot takes.
@@ -35,8 +38,6 @@ pub struct Refreshing<'a> {
     pub from: String,
     /// Whether they are asked.
     pub consent: Consent,
-    /// The MCP server that is asked for it, if one is.
-    pub server: Option<String>,
     /// Takes it, and ends early once the flag is set. The error is a sentence for the model.
     pub take: Take<'a>,
 }
@@ -65,12 +66,11 @@ pub struct Refreshed {
 
 impl fmt::Debug for Refreshing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { uri, from, consent, server, .. } = self;
+        let Self { uri, from, consent, .. } = self;
         f.debug_struct("Refreshing")
             .field("uri", uri)
             .field("from", from)
             .field("consent", consent)
-            .field("server", server)
             .finish_non_exhaustive()
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn tool() -> Tool {
 pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
     let Arguments { uri } = parsed(arguments)?;
     let refresh = toolbox.refresh.as_deref().ok_or("Nothing is attached that could be refreshed.")?;
-    let Refreshing { uri, from, consent, take, .. } = refresh.plan(&uri)?;
+    let Refreshing { uri, from, consent, take } = refresh.plan(&uri)?;
     let files = &toolbox.files;
     let is_secret =
         files.path_of(uri::split_fragment(&uri).0).is_some_and(|path| is_sensitive(path.as_ref()));
@@ -124,7 +124,7 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
 /// Returns the MCP server that a call with these arguments reads from, if it does.
 pub(crate) fn refreshed_server(arguments: &Map<String, Value>, toolbox: &Toolbox) -> Option<String> {
     let Arguments { uri } = parsed(arguments).ok()?;
-    toolbox.refresh.as_deref()?.plan(&uri).ok()?.server
+    toolbox.refresh.as_deref()?.server(&uri)
 }
 
 /// Makes the block, which says of a file of the workspace that all of it was seen.

@@ -20,7 +20,11 @@ impl Refresh for Always {
             }
         };
         let from = "notes\n.md".to_owned();
-        Ok(Refreshing { uri: named, from, consent: self.0, server: None, take: Box::new(take) })
+        Ok(Refreshing { uri: named, from, consent: self.0, take: Box::new(take) })
+    }
+
+    fn server(&self, _: &str) -> Option<String> {
+        None
     }
 }
 
@@ -86,4 +90,29 @@ fn without_anything_attached_nothing_is_refreshed() {
     let workspace = Workspace::new(&[]);
     let told = workspace.told("refresh_resource", &json!({"uri": "https://a/"}));
     assert_eq!(told, "Nothing is attached that could be refreshed.");
+}
+
+/// Is only asked for servers.
+#[derive(Debug)]
+struct Unplanned;
+
+impl Refresh for Unplanned {
+    fn plan(&self, uri: &str) -> Result<Refreshing<'_>, String> {
+        panic!("{uri} was planned");
+    }
+
+    fn server(&self, uri: &str) -> Option<String> {
+        (uri == "note:one").then(|| "peer".to_owned())
+    }
+}
+
+#[test]
+fn server_of_a_refresh_is_found_without_planning_it() {
+    let mut workspace = Workspace::new(&[]);
+    let server =
+        |toolbox: &Toolbox, uri: &str| refreshed_server(json!({"uri": uri}).as_object().unwrap(), toolbox);
+    assert_eq!(server(&workspace.toolbox, "note:one"), None);
+    workspace.toolbox.refresh = Some(Box::new(Unplanned));
+    assert_eq!(server(&workspace.toolbox, "note:one").as_deref(), Some("peer"));
+    assert_eq!(server(&workspace.toolbox, "a.txt"), None);
 }

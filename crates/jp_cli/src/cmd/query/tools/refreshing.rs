@@ -160,8 +160,7 @@ impl Refresher {
     /// Finds out what gives a resource on this machine.
     fn source(&self, found: &Found<'_>) -> Result<Declared, String> {
         let failed = |error| found.failed(&cause(&error, &self.place));
-        let declaration = found.held.declaration.clone().unwrap_or_else(|| Declaration::new(found.uri));
-        let declared = self.configured.read(&declaration, &self.place).map_err(failed)?;
+        let declared = self.configured.read(&found.declaration(), &self.place).map_err(failed)?;
         let declared = self.narrowed(declared, found.uri).map_err(failed)?;
         if is_out_of_bounds(&declared, &self.place) {
             let cause = "it is outside the workspace, where only the person may attach something; ask them to attach it";
@@ -245,12 +244,12 @@ impl Refresh for Refresher {
         let declared = self.source(&found)?;
         let (consent, from) = self.consent(&declared, &found)?;
         let uri = found.uri.to_owned();
-        let server = match &declared.source {
-            Source::Mcp(mcp) => Some(mcp.server.clone()),
-            _ => None,
-        };
         let take = move |cancelled: &AtomicBool| self.take(&declared, &found, cancelled);
-        Ok(Refreshing { uri, from, consent, server, take: Box::new(take) })
+        Ok(Refreshing { uri, from, consent, take: Box::new(take) })
+    }
+
+    fn server(&self, name: &str) -> Option<String> {
+        self.find(name).ok()?.declaration().server().map(str::to_owned)
     }
 }
 
@@ -268,6 +267,11 @@ impl Held {
 }
 
 impl Found<'_> {
+    /// Returns the declaration that gave it, or its URI as one if none is recorded.
+    fn declaration(&self) -> Declaration {
+        self.held.declaration.clone().unwrap_or_else(|| Declaration::new(self.uri))
+    }
+
     fn unrepeatable(&self) -> String {
         let again = match self.uri.split_once(':') {
             Some(("stdin", _)) => "pipe it in again with `--attach -`".to_owned(),
