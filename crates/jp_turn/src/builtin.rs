@@ -139,12 +139,13 @@ impl Builtin {
     }
 }
 
-/// Plans a call of a builtin tool.
+/// Plans a call of a builtin tool. A plan that waits for a program ends early if the call is cancelled.
 pub(crate) fn plan<'a>(
     builtin: Builtin,
     tool: &'a Tool,
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
+    line: &Line,
 ) -> Result<Plan<'a>, String> {
     match builtin {
         Builtin::ReadFile => read_file::plan(tool, arguments, toolbox),
@@ -153,7 +154,7 @@ pub(crate) fn plan<'a>(
         Builtin::CreateFile => create_file::plan(arguments, toolbox),
         Builtin::EditFile => edit_file::plan(arguments, toolbox),
         Builtin::MoveFile => move_file::plan(arguments, toolbox),
-        Builtin::DeleteFile => delete_file::plan(arguments, toolbox),
+        Builtin::DeleteFile => delete_file::plan(arguments, toolbox, line),
         Builtin::RunCommand => run_command::plan(tool, arguments, toolbox),
         Builtin::ReadMore => read_more::plan(tool, arguments, toolbox),
         Builtin::RefreshResource => refresh_resource::plan(arguments, toolbox),

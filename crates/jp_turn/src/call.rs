@@ -138,7 +138,7 @@ fn permitted<'a>(
         return Err(Refused::by(Verdict::Denied, reason));
     }
     let arguments = checked(call, tool)?;
-    let plan = plan(call, tool, &arguments, toolbox)?;
+    let plan = plan(call, tool, &arguments, toolbox, line)?;
     let mut permitted = Permitted { plan, edited: None, verdict: Verdict::AllowedUnasked };
     let leave = Leave { call, tool, toolbox, arguments };
     if leave.is_given(&mut permitted) {
@@ -196,7 +196,7 @@ impl<'a> Leave<'a> {
                     break;
                 }
                 // What was changed is shown once more, as what it will do.
-                Some(Decision::Edit(edited)) => match self.planned_anew(edited) {
+                Some(Decision::Edit(edited)) => match self.planned_anew(edited, line) {
                     Ok(anew) => permitted = anew,
                     Err(reason) => rejected = Some(reason),
                 },
@@ -223,9 +223,9 @@ impl<'a> Leave<'a> {
         }
     }
 
-    fn planned_anew(&self, edited: Map<String, Value>) -> Result<Permitted<'a>, Rejected> {
+    fn planned_anew(&self, edited: Map<String, Value>, line: &Line) -> Result<Permitted<'a>, Rejected> {
         let edited = fill_in_and_check(edited, self.tool)?;
-        match plan(self.call, self.tool, &edited, self.toolbox) {
+        match plan(self.call, self.tool, &edited, self.toolbox, line) {
             Ok(plan) => Ok(Permitted { plan, edited: Some(edited), verdict: Verdict::AllowedByPerson }),
             Err(reason) => Err((edited, reason)),
         }
@@ -316,12 +316,13 @@ fn plan<'a>(
     tool: &'a Tool,
     arguments: &Map<String, Value>,
     toolbox: &'a Toolbox,
+    line: &Line,
 ) -> Result<Plan<'a>, String> {
     if let Some(stateful) = &tool.stateful {
         return stateful::plan(call, stateful, tool, arguments, toolbox);
     }
     match &tool.source {
-        Source::Builtin(builtin) => builtin::plan(*builtin, tool, arguments, toolbox),
+        Source::Builtin(builtin) => builtin::plan(*builtin, tool, arguments, toolbox, line),
         Source::Local(command) => local::plan(command, tool, arguments, toolbox),
         Source::Server(of) => server::plan(call, of, tool, arguments, toolbox),
     }

@@ -9,7 +9,11 @@ use super::{
     files::{Content, Files, Found, LastLink, Spot, gone_mark, is_sensitive},
     marked, offered, parsed, planned,
 };
-use crate::{Preview, Tool, Toolbox, call::Plan};
+use crate::{
+    Preview, Tool, Toolbox,
+    call::{INTERRUPTED, Plan},
+    calls::Line,
+};
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -32,7 +36,11 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> Result<Plan<'a>, String> {
+pub(super) fn plan<'a>(
+    arguments: &Map<String, Value>,
+    toolbox: &'a Toolbox,
+    line: &Line,
+) -> Result<Plan<'a>, String> {
     let Arguments { path } = parsed(arguments)?;
     let files = &toolbox.files;
     let spot = files.writable(&path, LastLink::Kept)?;
@@ -45,7 +53,7 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
             if let Some(checksum) = checksum {
                 files.changing().check(&path, checksum)?;
             }
-            check_kept(&content, checksum, &spot, files, &|| false)?;
+            check_kept(&content, checksum, &spot, files, line)?;
             (what, checksum)
         }
     };
@@ -54,7 +62,7 @@ pub(super) fn plan<'a>(arguments: &Map<String, Value>, toolbox: &'a Toolbox) -> 
     Ok(planned(preview, is_sensitive, move |line| {
         if checksum.is_none() && !matches!(spot.found, Found::Directory(_)) {
             // It is too large to be known by a checksum. No other call waits for git meanwhile.
-            check_large(&spot, files, &|| line.is_cancelled())?;
+            check_large(&spot, files, line)?;
         }
         let mut seen = files.changing();
         if let Some(checksum) = checksum {
@@ -99,13 +107,17 @@ fn check_kept(
     checksum: Option<Checksum>,
     spot: &Spot,
     files: &Files,
-    is_moot: &dyn Fn() -> bool,
+    line: &Line,
 ) -> Result<(), String> {
     let path = spot.shown();
     let is_empty = matches!(content, Content::Whole(bytes) if bytes.is_empty());
     let is_held = || checksum.is_some_and(|checksum| files.changing().holds_all_of(&path, checksum));
-    if is_empty || is_held() || files.git_has(spot, content, is_moot) {
+    if is_empty || is_held() || files.git_has(spot, content, &|| line.is_cancelled()) {
         return Ok(());
+    }
+    // If the call was cancelled, git was ended before it could answer.
+    if line.is_cancelled() {
+        return Err(INTERRUPTED.to_owned());
     }
     let lost = format!(
         "{path} was not deleted: git does not have its content, and you have not read all of it, so the content would be lost."
@@ -121,6 +133,6 @@ fn check_kept(
 }
 
 /// Checks again that git has a very large file, as it is now.
-fn check_large(spot: &Spot, files: &Files, is_moot: &dyn Fn() -> bool) -> Result<(), String> {
-    check_kept(&spot.content()?, None, spot, files, is_moot)
+fn check_large(spot: &Spot, files: &Files, line: &Line) -> Result<(), String> {
+    check_kept(&spot.content()?, None, spot, files, line)
 }

@@ -69,7 +69,8 @@ impl Workspace {
     fn plan(&self, name: &str, arguments: &Value) -> Result<Plan<'_>, String> {
         let tool = self.toolbox.tools.iter().find(|tool| tool.name == name).unwrap();
         Schema::compile(&tool.parameters).unwrap().check_value(arguments).unwrap();
-        plan(Builtin::named(name).unwrap(), tool, arguments.as_object().unwrap(), &self.toolbox)
+        let arguments = arguments.as_object().unwrap();
+        plan(Builtin::named(name).unwrap(), tool, arguments, &self.toolbox, &Line::unheard(false))
     }
 
     /// Makes a call; the error is why it is not even offered to the person.
