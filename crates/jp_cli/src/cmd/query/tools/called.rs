@@ -164,8 +164,23 @@ fn outcome(response: &ToolCallResponse) -> String {
         StoredBlock::Text { text: Payload::Inline(text), .. } => Some(text),
         _ => None,
     });
-    let first = texts.flat_map(|text| text.lines()).find(|line| !line.trim().is_empty());
-    first.map_or_else(|| "error".to_owned(), |line| format!("error: {}", shown(line.trim())))
+    let first = texts.flat_map(|text| text.lines()).map(legible).find(|line| !line.is_empty());
+    first.map_or_else(|| "error".to_owned(), |line| format!("error: {}", shown(&line)))
+}
+
+/// Returns the beginning of an error's line, trimmed, with one control character for each run of them.
+///
+/// A program may print more control characters than are shown, and they would hide the cause behind them.
+fn legible(line: &str) -> String {
+    let trimmed = line.trim_matches(|character: char| character.is_whitespace() || character.is_control());
+    let mut was_control = false;
+    let is_kept = |character: &char| {
+        let is_repeated = was_control && character.is_control();
+        was_control = character.is_control();
+        !is_repeated
+    };
+    // One more than is shown marks the line as shortened.
+    trimmed.chars().filter(is_kept).take(SHOWN + 1).collect()
 }
 
 fn bytes(block: &StoredBlock) -> u64 {
@@ -248,6 +263,16 @@ mod tests {
         insta::assert_snapshot!(called("read_file", json!({"path": "x"}), error), @"Called read_file x: error: no such file: x");
         let silent = json!({"content": [], "is_error": true});
         insta::assert_snapshot!(called("read_file", json!({"path": "x"}), silent), @"Called read_file x: error");
+    }
+
+    #[test]
+    fn control_characters_of_an_error_do_not_hide_its_cause() {
+        let nulls = "\0".repeat(500);
+        let content = format!("{nulls}\n{nulls} no such{nulls}\u{1}file: x{nulls}y{nulls}\nand more");
+        let error = json!({"content": content, "is_error": true});
+        insta::assert_snapshot!(called("huge", json!({}), error), @r"Called huge: error: no such\0file: x\0y");
+        let silent = json!({"content": nulls, "is_error": true});
+        insta::assert_snapshot!(called("huge", json!({}), silent), @"Called huge: error");
     }
 
     #[test]
