@@ -48,15 +48,15 @@ impl CommandWords<'_> {
             return Vec::from_iter(program);
         }
         let directories = self.directories(root);
-        let mut runs_any = program.is_some() || runs_files(self.program);
+        // An interpreter may come after its file: `find run -exec sh {} ;`.
+        let mut all_words = self.arguments.iter().flat_map(|argument| words(argument));
+        let runs_any =
+            program.is_some() || runs_files(self.program) || all_words.any(|word| runs_files(&word));
         let mut scripts = Vec::from_iter(program);
         for (index, argument) in self.arguments.iter().enumerate() {
-            for word in words(argument) {
-                let may_run = runs_any || self.is_program_of_its_own(index);
-                let named = named_files(&word, root, &directories).into_iter();
-                scripts.extend(named.filter(|script| may_run || looks_like_script(&script.file)));
-                runs_any |= runs_files(&word);
-            }
+            let may_run = runs_any || self.is_program_of_its_own(index);
+            let named = words(argument).flat_map(|word| named_files(&word, root, &directories));
+            scripts.extend(named.filter(|script| may_run || looks_like_script(&script.file)));
         }
         let mut seen = HashSet::new();
         scripts.retain(|script| seen.insert((script.word.clone(), script.file.clone())));
@@ -98,13 +98,19 @@ impl CommandWords<'_> {
             && (is_option(index) || index.checked_sub(1).is_some_and(is_option))
     }
 
-    /// Returns the directories that the words name, where a program may look for a file: `cd tools && ./gen`.
+    /// Returns the root, the directories above it, and those that the words name, where a program may look for a file:
+    /// `cd tools && ./gen`.
     fn directories(self, root: &Path) -> Vec<PathBuf> {
-        let mut directories = vec![root.to_owned()];
+        // A home directory, of which `~/project/run` speaks, is above the workspace.
+        let mut directories: Vec<_> = root.ancestors().map(Path::to_owned).collect();
         for word in self.arguments.iter().flat_map(|argument| words(argument)) {
-            let below = directories.iter().filter_map(|directory| directory.join(&word).canonicalize().ok());
-            let new: Vec<_> = below.filter(|below| below.is_dir() && !directories.contains(below)).collect();
-            directories.extend(new);
+            for name in spellings(&word) {
+                let below =
+                    directories.iter().filter_map(|directory| directory.join(name).canonicalize().ok());
+                let new: Vec<_> =
+                    below.filter(|below| below.is_dir() && !directories.contains(below)).collect();
+                directories.extend(new);
+            }
         }
         directories
     }
@@ -232,6 +238,7 @@ fn runs_files(program: &str) -> bool {
         "setarch",
         "setsid",
         "sh",
+        "ssh",
         "stdbuf",
         "strace",
         "su",
@@ -272,28 +279,13 @@ fn words(argument: &str) -> impl Iterator<Item = String> {
 }
 
 /// Returns the pieces of an argument that may be paths: those of a line for a shell, of `--option=FILE`, of `-oFILE`.
-///
-/// A line also writes to files: what stands after `>` is left out.
 fn pieces(argument: &str) -> Vec<String> {
-    let separates = |c: char| c.is_whitespace() || ";|&<>()[]{}'\"`=,:$".contains(c);
-    let mut pieces = Vec::new();
-    let mut before = "";
-    let mut rest = argument;
-    while !rest.is_empty() {
-        let (separators, after) = rest.split_at(rest.find(|c| !separates(c)).unwrap_or(rest.len()));
-        let (piece, after) = after.split_at(after.find(separates).unwrap_or(after.len()));
-        let redirects = separators.trim_end_matches(|c: char| c.is_whitespace() || "&|".contains(c));
-        // `<>` opens a file for reading, too.
-        let is_written = redirects.ends_with('>') && !redirects.ends_with("<>") && !before.ends_with('\\');
-        // Of `$HOME/x`, what is below.
-        let piece_below = piece.split_once('/').filter(|_| separators.ends_with('$')).map(|(_, below)| below);
-        pieces.extend(
-            [Some(piece), piece_below].into_iter().flatten().filter(|_| !is_written).map(str::to_owned),
-        );
-        (before, rest) = (piece, after);
-    }
+    // A file may be called `a=b`. What else Unicode calls white space is part of a word to a shell.
+    let mut pieces = split_line(argument, " \t\n;|&<>()'\"`$");
+    pieces.extend(split_line(argument, " \t\n;|&<>()'\"`$[]{}=,:!"));
     let option = argument.strip_prefix('-').filter(|option| !option.starts_with('-'));
-    pieces.extend(option.and_then(|option| option.get(1..)).map(str::to_owned));
+    // The value is a line itself, perhaps: `tar '-Ish run'`.
+    pieces.extend(option.and_then(|option| option.get(1..)).into_iter().flat_map(words));
     // Words that quotes or backslashes take apart, or hold together.
     let unquoted = shlex::split(argument).unwrap_or_default().into_iter();
     pieces.extend(
@@ -303,12 +295,36 @@ fn pieces(argument: &str) -> Vec<String> {
     pieces
 }
 
+/// Splits a line for a shell. It also writes to files: what stands after `>` is left out.
+fn split_line(line: &str, separators: &str) -> Vec<String> {
+    let separates = |c: char| separators.contains(c);
+    let mut pieces = Vec::new();
+    let mut before = "";
+    let mut rest = line;
+    while !rest.is_empty() {
+        let (separators, after) = rest.split_at(rest.find(|c| !separates(c)).unwrap_or(rest.len()));
+        let (piece, after) = after.split_at(after.find(separates).unwrap_or(after.len()));
+        let redirects = separators.trim_end_matches([' ', '\t', '\n', '&', '|']);
+        // `<>` opens a file for reading, too.
+        let is_written = redirects.ends_with('>') && !redirects.ends_with("<>") && !before.ends_with('\\');
+        // Of `$HOME/x`, what is below.
+        let piece_below = piece.split_once('/').filter(|_| separators.ends_with('$')).map(|(_, below)| below);
+        pieces.extend(
+            [Some(piece), piece_below].into_iter().flatten().filter(|_| !is_written).map(str::to_owned),
+        );
+        (before, rest) = (piece, after);
+    }
+    pieces
+}
+
+/// Returns a word, and what of it is below what a variable, a command or `~` gives: `"$PWD"/x`, `~/x`.
+fn spellings(word: &str) -> impl Iterator<Item = &str> {
+    iter::once(word).chain(word.strip_prefix('/').or_else(|| word.strip_prefix("~/")))
+}
+
 /// Returns the files of the workspace that a word names, from each of the directories. The first of these is the root.
 fn named_files(word: &str, root: &Path, directories: &[PathBuf]) -> Vec<Script> {
-    // Below what a variable or a command gives: `"$PWD"/x`.
-    let below = word.strip_prefix('/').into_iter();
-    let names = iter::once(word).chain(below);
-    let files = names.flat_map(|name| directories.iter().map(move |directory| (name, directory)));
+    let files = spellings(word).flat_map(|name| directories.iter().map(move |directory| (name, directory)));
     let script = |(name, directory): (&str, &PathBuf)| {
         let named = directory.join(name);
         // An empty file runs nothing; that it is filled is a change.
@@ -504,8 +520,31 @@ mod tests {
             ("/usr/bin/timeout 5 sh data", &["data"]),
             ("unknown-wrapper sh data", &["data"]),
             ("unknown-wrapper 'sh data'", &["data"]),
+            ("find data -exec sh {} ;", &["data"]),
+            ("git -c alias.x='!sh data' x", &["data"]),
+            ("tar '-Ish data' -cf x y", &["data"]),
+            ("ssh -F data host", &["data"]),
         ] {
             assert_eq!(found(line, &root, "/usr/bin"), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn script_may_have_any_name_and_a_path_from_the_home_directory() {
+        let (_directory, root) = workspace();
+        for name in ["a=b", "a,b:c", "x[1]", "nbsp\u{a0}"] {
+            fs::write(root.join(name), "echo\n").unwrap();
+            assert!(
+                found(&format!("sh -c 'true;./{name}'"), &root, "/usr/bin").contains(&format!("./{name}"))
+            );
+        }
+        // The parent of the workspace is a home directory here.
+        for (line, expected) in [
+            ("sh -c '~/w/data'", "data"),
+            ("sh -c '\"$HOME\"/w/data'", "data"),
+            ("sh -c 'cd ~/w/bin && ./tool'", "bin/tool"),
+        ] {
+            assert_eq!(found(line, &root, "/usr/bin"), [expected], "{line}");
         }
     }
 
