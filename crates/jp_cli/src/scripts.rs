@@ -65,17 +65,30 @@ impl CommandWords<'_> {
 
     /// Returns whether this is a line for a shell each command of which only prints, so that nothing in it runs a file.
     fn line_only_prints(self, root: &Path, path: Option<&OsStr>) -> bool {
-        let shells = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
-        let [option, line] = self.arguments else { return false };
-        // What else Unicode calls white space is part of a word to a shell.
-        let first_word = |command| str::split(command, [' ', '\t']).find(|word: &&str| !word.is_empty());
-        let is_printer = |program: &str| {
-            let command = CommandWords { program, arguments: &[] };
-            PRINTERS.contains(&program) && command.program_script(root, path).is_none()
+        const SHELLS: [&str; 6] = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
+        let [options, line] = self.arguments else { return false };
+        let letters = options.strip_prefix('-').and_then(|letters| letters.strip_suffix('c'));
+        let is_line = letters.is_some_and(|letters| letters.chars().all(|letter| "elux".contains(letter)));
+        if !is_line || !SHELLS.contains(&base_name(self.program)) {
+            return false;
+        }
+        let directories = self.directories(root);
+        // After `cd`, a relative directory of `PATH` is another one.
+        let is_script = |program: &str| {
+            let found = directories.iter().filter_map(|directory| find_program(program, directory, path));
+            found.into_iter().any(|file| workspace_file(root, &file).is_some())
         };
-        let commands = line.split([';', '|', '&', '\n', '(', ')', '{', '}', '`']);
-        let mut programs = commands.filter_map(first_word);
-        shells.contains(&base_name(self.program)) && option == "-c" && programs.all(is_printer)
+        let only_prints = |command: &str| {
+            // Quotes that a separator takes apart can't be read.
+            let Some(words) = shlex::split(command) else { return false };
+            let Some((program, arguments)) = words.split_first() else { return true };
+            // What a variable or `$'\x2d'` gives may be an option.
+            let is_known = PRINTERS.contains(&&**program) || !command.contains('$');
+            is_known && !is_script(program) && CommandWords { program, arguments }.only_prints_files()
+        };
+        // This `&` ends no command.
+        let line = line.replace(" 2>&1", " ");
+        line.split([';', '|', '&', '\n', '(', ')', '{', '}', '`']).all(only_prints)
     }
 
     /// Returns the program, if it is a file of the workspace.
@@ -117,17 +130,26 @@ impl CommandWords<'_> {
 
     /// Returns whether the program does nothing with the files that its arguments name but to print of them.
     ///
-    /// Of git that is said of a few commands, without an option before them.
+    /// Of git that is said of a few commands, of sed where it prints lines by their numbers.
     fn only_prints_files(self) -> bool {
         const GIT: [&str; 6] = ["blame", "diff", "log", "ls-files", "show", "status"];
-        let first = self.arguments.first().map(String::as_str);
-        // Both options of ripgrep name a program.
-        let runs_program =
-            |argument: &String| ["--pre", "--hostname-bin"].iter().any(|option| argument.starts_with(option));
-        match self.program {
-            "git" => first.is_some_and(|command| GIT.contains(&command)),
-            "rg" => !self.arguments.iter().any(runs_program),
-            program => PRINTERS.contains(&program),
+        let has_option = |options: &[&str]| {
+            self.arguments.iter().any(|argument| options.iter().any(|option| argument.starts_with(option)))
+        };
+        match (self.program, self.arguments) {
+            ("git", arguments) => {
+                let command = arguments.iter().find(|argument| *argument != "--no-pager");
+                command.is_some_and(|command| GIT.contains(&&**command))
+            }
+            // These options name a program.
+            ("rg", _) => !has_option(&["--pre", "--hostname-bin"]),
+            // `--compress-program`, which GNU lets one abbreviate.
+            ("sort", _) => !has_option(&["--co"]),
+            ("sed", [option, lines, files @ ..]) => {
+                let is_of_numbers = lines.chars().all(|c| c.is_ascii_digit() || ",;$p".contains(c));
+                option == "-n" && is_of_numbers && !files.iter().any(|file| file.starts_with('-'))
+            }
+            (program, _) => PRINTERS.contains(&program),
         }
     }
 }
@@ -147,10 +169,38 @@ pub(crate) fn names(scripts: &[Script]) -> String {
     scripts.iter().map(|script| script.word.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Programs that do nothing with files but to print of them.
-const PRINTERS: [&str; 15] = [
-    "cat", "cmp", "cut", "diff", "du", "echo", "grep", "head", "jq", "ls", "nl", "printf", "stat", "tail",
+/// Programs that do nothing with files but to print of them, whatever their options, and what a line for a shell has
+/// between these. Not `printf`: with `-v PATH` it decides what runs next.
+const PRINTERS: [&str; 29] = [
+    "cat",
+    "cd",
+    "cmp",
+    "column",
+    "comm",
+    "cut",
+    "diff",
+    "du",
+    "echo",
+    "egrep",
+    "fgrep",
+    "file",
+    "grep",
+    "head",
+    "jq",
+    "ls",
+    "md5sum",
+    "nl",
+    "paste",
+    "sha256sum",
+    "stat",
+    "tac",
+    "tail",
+    "tr",
+    "tree",
+    "true",
+    "uniq",
     "wc",
+    "xxd",
 ];
 
 /// Returns whether a program runs files that its arguments name: an interpreter, or one that starts another program.
@@ -524,6 +574,7 @@ mod tests {
             ("git -c alias.x='!sh data' x", &["data"]),
             ("tar '-Ish data' -cf x y", &["data"]),
             ("ssh -F data host", &["data"]),
+            ("bash -c 'printf -v PATH bin; cat data'", &["data"]),
         ] {
             assert_eq!(found(line, &root, "/usr/bin"), expected, "{line}");
         }
@@ -546,6 +597,31 @@ mod tests {
         ] {
             assert_eq!(found(line, &root, "/usr/bin"), [expected], "{line}");
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn lines_that_only_print_run_nothing() {
+        let (_directory, root) = workspace();
+        for (line, expected) in [
+            ("sed -n 1,9p a.py", &[][..]),
+            ("sed -n 1p x -f data", &["data"]),
+            ("sed -n '1e sh data' x", &["data"]),
+            ("sort a.py", &[]),
+            ("sort --compress-prog=./run data", &["./run"]),
+            ("git --no-pager diff a.py", &[]),
+            ("sh -c 'git diff a.py | head'", &[]),
+            ("bash -lc 'cd bin && rg x tool | sort'", &[]),
+            ("sh -c 'sed -n 1,9p data'", &[]),
+            ("sh -c 'rg --pre ./run x'", &["./run"]),
+            ("sh -c 'rg \"--pre\" ./run x'", &["./run"]),
+            ("bash -c \"rg $'\\x2d-pre' ./run x\"", &["./run"]),
+        ] {
+            assert_eq!(found(line, &root, "/usr/bin"), expected, "{line}");
+        }
+        // A directory of `PATH` that is relative depends on where the line is by then.
+        fs::rename(root.join("bin/tool"), root.join("bin/cat")).unwrap();
+        assert_eq!(found("sh -c 'cd bin; cat data'", &root, ".:/usr/bin"), ["bin/cat", "data"]);
     }
 
     #[test]
