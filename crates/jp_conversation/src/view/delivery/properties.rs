@@ -7,7 +7,7 @@ use jp_tool::ContentBlock;
 use proptest::prelude::*;
 use serde_json::Map;
 
-use super::*;
+use super::{tests::As, *};
 use crate::{
     ChatRequest, ChatResponse, Compaction, Event, EventKind, Stream, Strip, Superseded, ToolCallRequest,
     ToolCallResponse,
@@ -34,20 +34,6 @@ struct Part {
     file: usize,
     lines: Option<(usize, usize)>,
     shown: As,
-}
-
-/// How content is shown to a model.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum As {
-    Text,
-    /// Its head and its tail.
-    Cut,
-    /// By a text that the tool wrote.
-    Formatted,
-    /// As something that not every model takes.
-    Binary,
-    /// Not at all.
-    ForPerson,
 }
 
 /// A call of a tool.

@@ -14,6 +14,20 @@ use crate::{
     view::{NoTexts, SupersededPolicy, Thread, delivered, superseded, thread},
 };
 
+/// How content is shown to a model.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum As {
+    Text,
+    /// Its head and its tail.
+    Cut,
+    /// By a text that the tool wrote.
+    Formatted,
+    /// As something that not every model takes.
+    Binary,
+    /// Not at all.
+    ForPerson,
+}
+
 /// Writes a conversation, one event after the other.
 #[derive(Default)]
 struct Script {

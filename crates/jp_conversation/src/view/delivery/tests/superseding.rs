@@ -7,18 +7,6 @@ use crate::{Compaction, Strip};
 
 const URI: &str = "file:///w/a.rs";
 
-/// How the content of a result is shown.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum As {
-    Text,
-    /// Its head and its tail.
-    Cut,
-    /// By a text that the tool wrote.
-    Formatted,
-    /// Not at all: it has a type that not every model takes.
-    Binary,
-}
-
 impl Script {
     /// A round in which the model calls `get` once.
     fn get(self, version: usize, shown: As) -> Self {
@@ -34,6 +22,11 @@ impl Script {
             As::Formatted => Resource { formatted: Some(format!("<{text}>")), ..resource(uri, &text) },
             As::Binary => {
                 Resource::new(uri, ResourceContent::Blob(text.into_bytes())).with_mime_type("image/png")
+            }
+            As::ForPerson => {
+                let audience = Some(vec![Role::User, Role::User]);
+                let annotations = Some(Annotations { audience, ..Annotations::default() });
+                Resource { annotations, ..resource(uri, &text) }
             }
         };
         let EventKind::ToolCallResponse(mut response) = result(&id, resource, None) else { unreachable!() };
@@ -100,10 +93,7 @@ fn lines_and_hidden_blocks_of_a_newer_version_replace_nothing() {
 
 #[test]
 fn content_that_the_model_is_not_sent_replaces_nothing() {
-    let for_person = Annotations { audience: Some(vec![Role::User, Role::User]), ..Annotations::default() };
-    let newer = Resource { annotations: Some(for_person), ..resource(URI, &version(2)) };
-    let script = Script::default().ask(&[(URI, &version(1))]).event(call("1", "get"));
-    let script = script.event(result("1", newer.clone(), None)).supersede();
+    let script = Script::default().ask(&[(URI, &version(1))]).get(2, As::ForPerson).supersede();
     assert_eq!(script.texts()[0], version(1));
     // Nor is it referred to.
     let script = script.read(URI, &version(2));
