@@ -93,9 +93,17 @@ impl Tool {
     pub const TIMEOUT: Duration = Duration::from_secs(120);
     /// How much of a result's text the model is shown where nothing is said.
     pub const MAX_OUTPUT_BYTES: usize = 256_000;
-    /// How much of a result's binaries the model is shown by default: 5 MB in base64, the largest
-    /// image that Anthropic's API takes. An image costs by its dimensions, not by its bytes, so the
-    /// limit for text would be the wrong measure, and it would leave out screenshots.
+    /// How much of a result's binaries the model is shown by default, in bytes: 5 MB in base64, the lowest limit for an
+    /// image among the providers.
+    ///
+    /// Claude takes 5 MB of base64 for each image on Amazon Bedrock and Google Cloud
+    /// (<https://platform.claude.com/docs/de/build-with-claude/vision.md>); Anthropic's own API has refused more than
+    /// 5,242,880 bytes of it (<https://github.com/anthropics/claude-code/issues/14887>). Azure OpenAI takes 20 MB
+    /// (<https://portkey.ai/error-library/input-size-error-10044>), and Gemini at least 20 MB in a whole request
+    /// (<https://discuss.ai.google.dev/t/is-there-any-preprocessing-of-images-in-api/43061>).
+    ///
+    /// An image costs by its dimensions, not by its bytes, so the limit for text would be the wrong measure, and it would
+    /// leave out screenshots.
     pub const MAX_BINARY_BYTES: usize = 3_750_000;
 
     /// Makes a tool that has the defaults.
