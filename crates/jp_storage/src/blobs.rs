@@ -169,7 +169,13 @@ impl Blobs {
         let mut offered =
             batches.into_iter().map(|batch| directory.open_file(temporary_name(checksum, batch)));
         // By now it may have got its name.
-        offered.find(|opened| !is_missing(opened)).unwrap_or_else(open)
+        let opened = offered.find(|opened| !is_missing(opened)).unwrap_or_else(open);
+        if !is_missing(&opened) {
+            return opened;
+        }
+        // The store may have been removed and made again since its handle was opened. Only here, so that a blob that is
+        // found costs no lookup of the store.
+        self.tree.directory(&self.directory)?.open_file(blob_name(checksum))
     }
 
     fn offered(&self) -> MutexGuard<'_, Vec<u64>> {

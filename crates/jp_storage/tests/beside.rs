@@ -10,7 +10,8 @@ use std::{
 
 use jiff::Timestamp;
 use jp_conversation::{ChatRequest, ChatResponse, Event, EventKind};
-use jp_storage::{Located, ReadError, Store, Workspace, lock::TryLock};
+use jp_resource::Encoding;
+use jp_storage::{BlobError, Located, ReadError, Store, Workspace, lock::TryLock};
 
 /// Where the writer finds the workspace; without it the test that is the writer does nothing.
 const DIRECTORY: &str = "JP_TEST_BESIDE";
@@ -32,6 +33,25 @@ fn start(store: &Store) -> Located {
     events.extend((0..400).map(long));
     writer.append(events, store.batch()).unwrap();
     store.find(writer.id()).unwrap().unwrap()
+}
+
+#[test]
+fn content_is_found_in_a_store_that_was_removed_and_made_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = workspace(directory.path()).store();
+    let put = |store: &Store, content: &[u8]| {
+        let batch = store.blobs().batch();
+        let blob = batch.put(content, Encoding::Utf8).unwrap();
+        batch.commit().unwrap();
+        blob
+    };
+    let first = put(&store, b"first");
+    assert_eq!(store.blobs().read(&first).unwrap(), b"first");
+    // As a checkout of another state does, while this process keeps its store open.
+    fs::remove_dir_all(directory.path().join("project/.jp")).unwrap();
+    assert!(matches!(store.blobs().read(&first), Err(BlobError::Missing { .. })));
+    let second = put(&workspace(directory.path()).store(), b"second");
+    assert_eq!(store.blobs().read(&second).unwrap(), b"second");
 }
 
 /// Runs a test of this file in a process of its own.
