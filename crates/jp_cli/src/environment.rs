@@ -37,7 +37,7 @@ pub(crate) struct Environment {
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
     pub(crate) no_color: bool,
-    /// Whether the terminal is dumb: it has no colours and can't overwrite a line.
+    /// Whether the terminal is dumb, or of no type that is known: it may have no colours and can't overwrite a line.
     pub(crate) terminal_is_dumb: bool,
 }
 
@@ -69,7 +69,8 @@ impl Environment {
             stdout_is_terminal: io::stdout().is_terminal(),
             stderr_is_terminal,
             no_color: env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
-            terminal_is_dumb: env::var_os("TERM").is_some_and(|terminal| terminal == "dumb"),
+            terminal_is_dumb: env::var_os("TERM")
+                .is_some_and(|terminal| terminal.is_empty() || terminal == "dumb"),
             home,
         }
     }

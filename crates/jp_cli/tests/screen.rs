@@ -24,8 +24,10 @@ fn dumb_terminal_gets_no_escape_sequences_unless_colour_is_asked_for() {
     let sandbox = Sandbox::new();
     let fails = ["conversation", "show", "17"];
     assert!(shown_at(&sandbox, "xterm", &fails).contains("\x1b[31;1merror: "));
-    let dumb = shown_at(&sandbox, "dumb", &fails);
-    assert!(dumb.contains("error: ") && !dumb.contains('\x1b'), "{dumb:?}");
+    for terminal in ["dumb", ""] {
+        let dumb = shown_at(&sandbox, terminal, &fails);
+        assert!(dumb.contains("error: ") && !dumb.contains('\x1b'), "{terminal:?}: {dumb:?}");
+    }
     let asked_for = shown_at(&sandbox, "dumb", &["--color", "always", "conversation", "show", "17"]);
     assert!(asked_for.contains("\x1b[31;1merror: "), "{asked_for:?}");
 }
