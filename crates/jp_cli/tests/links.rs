@@ -273,6 +273,14 @@ fn nothing_is_read_from_linked_blobs_or_written_there() {
             let says = format!("{} is a symbolic link", scene.clone.join(&at).display());
             assert!(run.code == 1 && said.contains(&says), "{command:?}: {said}");
         }
+        // The rest is checked all the same.
+        let checked = scene.jp(&["storage", "check", "-F", "json"]).failed(1, &[]);
+        let checked: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
+        let says = format!("{} is a symbolic link", scene.clone.join(&at).display());
+        assert!(
+            checked["conversations"] == 1 && checked["problems"].to_string().contains(&says),
+            "{checked}"
+        );
         scene.run_all();
         assert_eq!(states(&scene.theirs.root), before, "{place}");
     }

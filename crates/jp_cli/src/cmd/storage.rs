@@ -70,7 +70,7 @@ fn check(context: &Context<'_>) -> Result<Code, Failure> {
             remove_leftovers(&store, context);
         }
         let needed = check_conversations(&store, &mut conversations, &mut problems)?;
-        check_blobs(&store, &needed, &mut blobs, &mut problems)?;
+        check_blobs(&store, &needed, &mut blobs, &mut problems);
     }
     if context.output.is_json() {
         let problem = |problem: &Problem| json!({"conversation": problem.conversation, "blob": problem.blob, "problem": problem.what});
@@ -161,12 +161,7 @@ fn add_needed(needed: &mut Needed, blobs: Vec<BlobRef>, conversation: &str) {
 }
 
 /// Verifies what conversations need, and what else is there.
-fn check_blobs(
-    store: &Store,
-    needed: &Needed,
-    checked: &mut usize,
-    problems: &mut Vec<Problem>,
-) -> Result<(), Failure> {
+fn check_blobs(store: &Store, needed: &Needed, checked: &mut usize, problems: &mut Vec<Problem>) {
     const UNKNOWN_SIZE_CAP: u64 = 1 << 30;
     for (blob, conversations) in needed.values() {
         *checked += 1;
@@ -178,12 +173,20 @@ fn check_blobs(
             problems.push(Problem { conversation, blob: Some(blob.checksum), what });
         }
     }
-    for file in store.blobs().iter()? {
+    let unlisted = |error: &BlobError| {
+        let what = format!("failed to {}", chain(error));
+        Problem { conversation: None, blob: None, what }
+    };
+    // If the store's directory is a link, that is one problem more, and the other store is still checked.
+    let files = match store.blobs().iter() {
+        Ok(files) => files,
+        Err(error) => return problems.push(unlisted(&error)),
+    };
+    for file in files {
         let file = match file {
             Ok(file) => file,
             Err(error) => {
-                let what = format!("failed to {}", chain(&error));
-                problems.push(Problem { conversation: None, blob: None, what });
+                problems.push(unlisted(&error));
                 continue;
             }
         };
@@ -201,5 +204,4 @@ fn check_blobs(
             problems.push(Problem { conversation: None, blob: Some(file.checksum), what });
         }
     }
-    Ok(())
 }
