@@ -175,4 +175,7 @@ fn versions_that_the_model_refreshed_are_listed_and_shown() {
     show("4").failed(1, &["a.txt has no version 4, only 3 versions"]);
     let listed = sandbox.jp(&["resource", "ls"]).succeeded().stdout;
     assert_eq!(listed.lines().filter(|line| line.contains("turn 2")).count(), 1, "{listed}");
+    // The number stands where a terminal of 80 columns shows it.
+    let shown = listed.lines().map(|line| line.split("  ").next().unwrap()).collect::<Vec<_>>();
+    assert_eq!(shown, ["version 1", "version 1", "version 2", "version 3"], "{listed}");
 }

@@ -64,9 +64,11 @@ fn list(context: &Context<'_>, id: Option<&str>) -> Result<Code, Failure> {
         return Ok(Code::Done);
     }
     let row = |version: &ResourceVersion<'_>| {
-        let ResourceVersion { turn, snapshot, .. } = version;
+        let ResourceVersion { turn, snapshot, number, .. } = version;
         let blob = snapshot.blob_ref();
+        // First, because a URI is long: 80 columns still show what `resource show --version` takes.
         vec![
+            format!("version {number}"),
             if *turn > 0 { format!("turn {turn}") } else { "not sent yet".to_owned() },
             size::bytes(blob.size),
             blob.checksum.short(),
