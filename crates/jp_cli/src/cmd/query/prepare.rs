@@ -122,7 +122,7 @@ fn turn(
     message: ChatRequest,
     attachments: Attachments,
 ) -> Vec<EventKind> {
-    let Attachments { snapshots, delivered } = attachments;
+    let Attachments { snapshots, delivered, .. } = attachments;
     let mut kinds = Vec::from_iter(delta.map(EventKind::ConfigDelta));
     kinds.push(EventKind::TurnStart);
     kinds.extend(stale.into_iter().map(EventKind::Notification));

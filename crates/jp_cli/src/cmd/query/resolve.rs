@@ -16,7 +16,7 @@ use super::{
     watched::watched,
 };
 use crate::{
-    error::{Failure, chain},
+    error::{Code, Failure, chain},
     output::{quoted, visible},
     servers::reading,
     workspace::Context,
@@ -27,6 +27,16 @@ use crate::{
 pub(crate) struct Attachments {
     pub(crate) snapshots: Vec<Snapshot>,
     pub(crate) delivered: Vec<Delivered>,
+    /// Whether a declaration was skipped because it needs an approval, and nobody could be asked.
+    pub(crate) lacks_approval: bool,
+}
+
+/// Declarations of earlier that may be resolved.
+#[derive(Debug, Default)]
+struct Pending {
+    declared: Vec<Declared>,
+    /// As in [`Attachments`].
+    lacks_approval: bool,
 }
 
 impl Attachments {
@@ -131,8 +141,8 @@ pub(crate) fn resolve(
 ) -> Result<Attachments, Failure> {
     let typed = stored_forms(&explicit);
     let pending = parse_earlier(context, config, &earlier, &typed, resolving)?;
-    let inputs: Vec<String> = pending.iter().map(|declared| declared.input.clone()).collect();
-    let wanted: Vec<Declared> = pending.into_iter().chain(explicit).collect();
+    let inputs: Vec<String> = pending.declared.iter().map(|declared| declared.input.clone()).collect();
+    let wanted: Vec<Declared> = pending.declared.into_iter().chain(explicit).collect();
     // Excludes of earlier queries alone ask for nothing; those of this one must have something to exclude from.
     let has_files = wanted.iter().any(|one| matches!(one.source, Source::Path(_) | Source::Glob(_)));
     let excludes = earlier.plan.excludes.iter().filter(|declaration| !typed.contains(declaration));
@@ -163,7 +173,8 @@ pub(crate) fn resolve(
             notice => context.output.warn(&notice.to_string()),
         }
     }
-    Ok(with_copies(context, resolved, earlier))
+    let attachments = with_copies(context, resolved, earlier);
+    Ok(Attachments { lacks_approval: pending.lacks_approval, ..attachments })
 }
 
 /// Reads declarations that were made earlier, by a configuration or in the conversation.
@@ -173,8 +184,8 @@ fn parse_earlier(
     earlier: &Earlier<'_>,
     typed: &[Declaration],
     resolving: &jp_attachment::Context<'_>,
-) -> Result<Vec<Declared>, Failure> {
-    let mut pending = Vec::new();
+) -> Result<Pending, Failure> {
+    let mut pending = Pending::default();
     let mut failed = Vec::new();
     let mut first = None;
     for declaration in earlier.plan.resolve.iter().filter(|declaration| !typed.contains(declaration)) {
@@ -187,9 +198,13 @@ fn parse_earlier(
             Err(error) => Err(advice::failure(error)),
         };
         match agreed {
-            Ok(declared) => pending.extend(declared),
+            Ok(declared) => pending.declared.extend(declared),
             Err(failure) if resolving.unavailable == Unavailable::Skip => {
                 context.output.warn(&format!("skipped: {}", failure.message));
+                if failure.code == Code::Refused {
+                    failure.hints.iter().for_each(|hint| context.output.hint(hint));
+                    pending.lacks_approval = true;
+                }
             }
             Err(failure) => {
                 failed.push(declaration.to_string());
@@ -244,6 +259,7 @@ fn with_copies(context: &Context<'_>, resolved: Resolved, earlier: Earlier<'_>) 
     let mut attachments = Attachments {
         snapshots: resolved.resources.into_iter().map(Snapshot::from).collect(),
         delivered: resolved.delivered.into_iter().map(delivered).collect(),
+        lacks_approval: false,
     };
     let resolved: HashSet<Declaration> =
         attachments.delivered.iter().map(|delivered| delivered.declaration.clone()).collect();

@@ -61,6 +61,7 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     let resolving = resolving(context, &config, &place, &keeper, wanted.is_empty())?;
     let taken = resolve(context, &config, earlier, Vec::new(), &resolving)
         .map_err(crate::cmd::attachment::without_skipping)?;
+    let code = if taken.lacks_approval { Code::Refused } else { Code::Done };
     let outcome = Outcome::of(stream, &pending(stream, &configured.declarations), taken, &targets);
     let report = json!({"refreshed": &outcome.changed, "unchanged": &outcome.unchanged});
     if let Some(delta) = outcome.delta {
@@ -68,7 +69,7 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     }
     if context.output.is_json() {
         context.output.json(&report)?;
-        return Ok(Code::Done);
+        return Ok(code);
     }
     for name in &outcome.changed {
         context.output.status(&format!("{name} has a new snapshot, which goes with the next message."));
@@ -80,7 +81,7 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
         let verb = if unchanged == 1 { "is" } else { "are" };
         context.output.status(&format!("{text} {verb} unchanged since the newest snapshot."));
     }
-    Ok(Code::Done)
+    Ok(code)
 }
 
 fn unrepeatable(declaration: &Declaration) -> Failure {
@@ -226,6 +227,7 @@ mod tests {
         Attachments {
             snapshots: contents.iter().map(snapshot).collect(),
             delivered: vec![Delivered { declaration: Declaration::new("mcp+docs+x://y"), resources }],
+            lacks_approval: false,
         }
     }
 
@@ -233,7 +235,7 @@ mod tests {
     fn outcome(before: &[&[(&str, &str)]], after: &[(&str, &str)]) -> Outcome {
         let now = "2026-11-21T12:00:00Z".parse().unwrap();
         let known = before.iter().map(|contents| {
-            let Attachments { snapshots: resources, delivered } = taken(contents);
+            let Attachments { snapshots: resources, delivered, .. } = taken(contents);
             let known = ConfigDelta { resources, delivered, ..ConfigDelta::default() };
             Event::new(now, EventKind::ConfigDelta(known))
         });
