@@ -113,45 +113,7 @@ fn display(variable: &str) -> Option<OsString> {
 
 fn secret_variables() -> Vec<String> {
     let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.filter(|name| is_secret_name(name)).collect()
-}
-
-/// Returns whether a variable's name suggests a secret, by the words between its underscores.
-fn is_secret_name(name: &str) -> bool {
-    const NAMES: [&str; 2] = ["DATABASE_URL", "SSHPASS"];
-    const WORDS: [&str; 13] = [
-        "AUTH",
-        "BEARER",
-        "COOKIE",
-        "CREDENTIAL",
-        "CREDENTIALS",
-        "CREDS",
-        "JWT",
-        "KEY",
-        "KEYS",
-        "PASS",
-        "PASSWD",
-        "PAT",
-        "SECRETS",
-    ];
-    /// These count at the end of a word as well: `PGPASSWORD`, `_authToken`.
-    const ENDINGS: [&str; 5] = ["APIKEY", "PASSPHRASE", "PASSWORD", "SECRET", "TOKEN"];
-    /// The last word of a name whose value is a path: `SSH_AUTH_SOCK`, `PASSWORD_STORE_DIR`.
-    const PLACES: [&str; 2] = ["DIR", "SOCK"];
-    /// Sessions that aren't secrets: the desktop's and jp's own.
-    const SESSIONS: [&str; 2] = ["DESKTOP_SESSION", "JP_SESSION"];
-    let name = name.to_uppercase();
-    let is_separator = |character: char| !character.is_alphanumeric();
-    let words: Vec<&str> = name.split(is_separator).filter(|word| !word.is_empty()).collect();
-    let is_secret_word =
-        |word: &&str| WORDS.contains(word) || ENDINGS.iter().any(|ending| word.ends_with(ending));
-    let is_secret_last = || match words[..] {
-        [_, .., "PWD"] => true,
-        [_, .., "SESSION"] => !SESSIONS.contains(&&*name),
-        _ => false,
-    };
-    let is_place = words.last().is_some_and(|last| PLACES.contains(last));
-    NAMES.contains(&&*name) || (!is_place && words.iter().any(is_secret_word)) || is_secret_last()
+    names.filter(|name| jp_config::is_secret_name(name)).collect()
 }
 
 fn directory(variable: &str) -> Option<PathBuf> {
@@ -212,65 +174,4 @@ fn terminal_session(has_terminal: bool) -> Option<String> {
 #[cfg(not(unix))]
 fn terminal_session(_has_terminal: bool) -> Option<String> {
     None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn variable_is_a_secret_by_its_words() {
-        for name in [
-            "ANTHROPIC_API_KEY",
-            "AWS_ACCESS_KEY_ID",
-            "AWS_SESSION",
-            "AWS_SESSION_TOKEN",
-            "CI_JOB_JWT",
-            "DATABASE_URL",
-            "DB_PASS",
-            "DB_PWD",
-            "DOCKER_AUTH_CONFIG",
-            "GITHUB_PAT",
-            "GITHUB_TOKEN_READ",
-            "GOOGLE_APPLICATION_CREDENTIALS",
-            "MYSQL_PWD",
-            "NPM_CONFIG__AUTH",
-            "npm_config_//registry.example/:_authToken",
-            "OPENAI_APIKEY",
-            "PGPASSWORD",
-            "REDISCLI_AUTH",
-            "SERVICE_SECRETS",
-            "SIGNING_KEY_PASSPHRASE",
-            "SSHPASS",
-            "STRIPE_KEY_LIVE",
-            "some_secret",
-        ] {
-            assert!(is_secret_name(name), "{name}");
-        }
-        for name in [
-            "COLORTERM",
-            "DBUS_SESSION_BUS_ADDRESS",
-            "DESKTOP_SESSION",
-            "GIT_ASKPASS",
-            "GIT_AUTHOR_NAME",
-            "HOME",
-            "JP_SESSION",
-            "KEYBOARD",
-            "MAX_TOKENS",
-            "MONKEY",
-            "OLDPWD",
-            "PASSWORD_STORE_DIR",
-            "PATH",
-            "PWD",
-            "SESSION_MANAGER",
-            "SSH_AUTH_SOCK",
-            "TERM_SESSION_ID",
-            "TOKENIZERS_PARALLELISM",
-            "XAUTHORITY",
-            "XDG_SESSION_TYPE",
-            "",
-        ] {
-            assert!(!is_secret_name(name), "{name}");
-        }
-    }
 }

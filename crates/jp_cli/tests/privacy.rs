@@ -458,3 +458,40 @@ fn secrets_of_the_configuration_are_not_shown() {
         assert!(!shown.contains("hush"), "{shown}");
     }
 }
+
+#[test]
+fn secrets_in_the_arguments_and_the_urls_of_servers_are_not_shown() {
+    let sandbox = Sandbox::new();
+    // Put together here, so that nothing finds one in this file.
+    let token = ["ghp", "_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        format!(
+            "[providers.mcp.notes]\ncommand = 'notes --token=hush-1 --quiet'\n\
+             arguments = ['--api-key=hush-2', '--token', 'hush-3', '--header', 'Authorization: Bearer hush-4', '-v', '{token}']\n\
+             [providers.mcp.words]\ncommand = ['words', '--password', 'hush-5']\narguments = ['plain', '--port=80']\n\
+             [providers.mcp.docs]\nurl = 'https://me:hush-6@docs.example/mcp?key=hush-7&v=hush-8#x'\n"
+        ),
+    );
+    let typed = [
+        "providers.mcp.a.arguments=[\"--token\", \"hush-9\"]",
+        "providers.mcp.a.command=a --secret hush-10",
+        "providers.mcp.b.url=https://docs.example/mcp?key=hush-11",
+        "providers.mcp.c={ command = 'c', arguments = ['--api-key=hush-12'] }",
+    ];
+    let flags: Vec<&str> = typed.iter().flat_map(|typed| ["-c", *typed]).collect();
+    let show = [&["config", "show", "providers.mcp"][..], &flags].concat();
+    let text = sandbox.jp(&show).succeeded().stdout;
+    for line in [
+        "providers.mcp.notes.command = \"notes --token=… --quiet\"",
+        "[\"--api-key=…\",\"--token\",\"…\",\"--header\",\"Authorization: …\",\"-v\",\"…\"]",
+        "providers.mcp.words.command = [\"words\",\"--password\",\"…\"]",
+        "providers.mcp.words.arguments = [\"plain\",\"--port=80\"]",
+        "providers.mcp.docs.url = \"https://…@docs.example/mcp?key=…&v=…#x\"",
+    ] {
+        assert!(text.contains(line), "{line} is not in {text}");
+    }
+    for shown in [text, sandbox.json(&show).to_string()] {
+        assert!(!shown.contains("hush") && !shown.contains(&token), "{shown}");
+    }
+}

@@ -58,6 +58,6 @@ pub use layer::Layer;
 pub use layers::Layers;
 pub use origins::Origins;
 pub use resolved::{Entry, Resolved};
-pub use secret::without_secrets;
+pub use secret::{is_secret_name, without_secrets};
 pub use size::{ByteSize, ParseByteSizeError};
 pub use tools::{Action, QuestionSettings, QuestionTarget, RunMode, ToolSettings};

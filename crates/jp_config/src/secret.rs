@@ -9,9 +9,19 @@ const HIDDEN: &str = "…";
 
 /// Returns a value for display, with possible secrets hidden.
 ///
-/// These are the headers and variables of MCP servers, and commands that print an API key.
+/// These are the headers and variables of MCP servers, what their arguments and URLs hold of secrets, and commands that
+/// print an API key.
 #[must_use]
 pub fn without_secrets(key: &Key, value: &Value) -> Value {
+    match (server_field(key), value) {
+        (Some("arguments" | "command"), Value::Array(words)) => {
+            let shown = words_without_secrets(words.iter().map(|word| word.as_str().unwrap_or_default()));
+            return shown.into();
+        }
+        (Some("command"), Value::String(line)) => return line_without_secrets(line).into(),
+        (Some("url"), Value::String(url)) => return url_without_query(url).into(),
+        _ => {}
+    }
     match value {
         Value::Array(list) => list.iter().map(|value| without_secrets(key, value)).collect(),
         Value::Object(table) => {
@@ -30,7 +40,12 @@ pub(crate) fn argument_without_secrets(text: &str) -> String {
     let (name, value) = (&text[..equals], &text[equals + 1..]);
     let key = name.strip_suffix([':', '+']).unwrap_or(name).parse::<Key>();
     match key {
-        Ok(key) if is_secret(&key) || is_in_server_table(&key) || may_hold_secrets(&key, value) => {
+        Ok(key)
+            if is_secret(&key)
+                || is_in_server_table(&key)
+                || may_hold_secrets(&key, value)
+                || is_part_of_server_with_secrets(&key, value) =>
+        {
             format!("{name}={HIDDEN}")
         }
         _ => text.to_owned(),
@@ -63,7 +78,121 @@ fn may_hold_secrets(table: &Key, text: &str) -> bool {
         table.parts().collect::<Vec<_>>()[..],
         ["providers"] | ["providers", "mcp" | "llm"] | ["providers", "mcp" | "llm", _]
     );
-    is_above && ["headers", "environment", "api_key_command"].iter().any(|field| text.contains(field))
+    is_above
+        && ["headers", "environment", "api_key_command", "arguments"].iter().any(|field| text.contains(field))
+}
+
+/// Returns whether the text of an MCP server, or of a field of one, holds a secret in a command line or a URL. Nobody sees
+/// whether an argument that is appended follows a flag for a secret.
+fn is_part_of_server_with_secrets(key: &Key, text: &str) -> bool {
+    const PUNCTUATION: [char; 7] = ['"', '\'', ',', '[', ']', '{', '}'];
+    let is_server = matches!(key.parts().collect::<Vec<_>>()[..], ["providers"] | ["providers", "mcp", ..]);
+    let words = text.replace(PUNCTUATION, " ");
+    server_field(key) == Some("arguments") || (is_server && line_without_secrets(&words) != words)
+}
+
+/// Returns the name of a field of an MCP server.
+fn server_field(key: &Key) -> Option<&str> {
+    match key.parts().collect::<Vec<_>>()[..] {
+        ["providers", "mcp", _, field] => Some(field),
+        _ => None,
+    }
+}
+
+/// Returns a command line with the secrets in it hidden.
+fn line_without_secrets(line: &str) -> String {
+    let shown = words_without_secrets(line.split(' ')).join(" ");
+    // A quoted word may hold spaces: where a secret in it ends is not known here.
+    match line.split_once(' ') {
+        Some((program, _)) if shown != line && line.contains(['\'', '"']) => format!("{program} {HIDDEN}"),
+        _ => shown,
+    }
+}
+
+/// Returns the words of a command line with the secrets in them hidden.
+fn words_without_secrets<'w>(words: impl Iterator<Item = &'w str>) -> Vec<String> {
+    let mut is_announced = false;
+    let shown = words.map(|word| {
+        let is_secret = is_announced && !word.starts_with("--");
+        is_announced = announces_secret(word);
+        if is_secret { HIDDEN.to_owned() } else { word_without_secrets(word) }
+    });
+    shown.collect()
+}
+
+/// Returns whether the word after this one is a secret: `--token`, or the scheme of an `Authorization` header.
+fn announces_secret(word: &str) -> bool {
+    let is_scheme = ["basic", "bearer"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme));
+    let is_flag = word.starts_with('-') && !word.contains(['=', ':']) && is_secret_name(word);
+    is_scheme || is_flag
+}
+
+/// Returns a word with the secret in it hidden: in `--api-key=…`, `Authorization: …`, `Bearer …` or the query of a URL.
+fn word_without_secrets(word: &str) -> String {
+    let is_name = |name: &str| !name.contains([' ', '/', '?']) && is_secret_name(name);
+    if let Some(end) = word.find(['=', ':']).filter(|end| is_name(&word[..*end])) {
+        let separator = if word[end..].starts_with(": ") { 2 } else { 1 };
+        return format!("{}{HIDDEN}", &word[..end + separator]);
+    }
+    match word.split_once(' ') {
+        Some((scheme, _)) if announces_secret(scheme) => format!("{scheme} {HIDDEN}"),
+        _ => url_without_query(word),
+    }
+}
+
+/// Returns a text with the values in the query of its URL hidden; those of the names stay.
+fn url_without_query(text: &str) -> String {
+    let query = text.find("://").and_then(|start| Some(start + text[start..].find('?')? + 1));
+    let Some(start) = query else { return text.to_owned() };
+    let end = text[start..].find('#').map_or(text.len(), |length| start + length);
+    let hide = |pair: &str| {
+        pair.split_once('=').map_or_else(|| HIDDEN.to_owned(), |(name, _)| format!("{name}={HIDDEN}"))
+    };
+    let shown: Vec<String> = text[start..end].split('&').map(hide).collect();
+    format!("{}{}{}", &text[..start], shown.join("&"), &text[end..])
+}
+
+/// Returns whether the name of a variable, a flag or a header suggests a secret, by the words in it.
+#[must_use]
+pub fn is_secret_name(name: &str) -> bool {
+    const NAMES: [&str; 2] = ["DATABASE_URL", "SSHPASS"];
+    const WORDS: [&str; 17] = [
+        "AUTH",
+        "AUTHORIZATION",
+        "BEARER",
+        "COOKIE",
+        "CREDENTIAL",
+        "CREDENTIALS",
+        "CREDS",
+        "DSN",
+        "JWT",
+        "KEY",
+        "KEYS",
+        "PASS",
+        "PASSWD",
+        "PAT",
+        "SECRETS",
+        "WEBHOOK",
+        "WEBHOOKS",
+    ];
+    /// These count at the end of a word as well: `PGPASSWORD`, `_authToken`.
+    const ENDINGS: [&str; 5] = ["APIKEY", "PASSPHRASE", "PASSWORD", "SECRET", "TOKEN"];
+    /// The last word of a name whose value is a path: `SSH_AUTH_SOCK`, `PASSWORD_STORE_DIR`.
+    const PLACES: [&str; 2] = ["DIR", "SOCK"];
+    /// Sessions that aren't secrets: the desktop's and jp's own.
+    const SESSIONS: [&str; 2] = ["DESKTOP_SESSION", "JP_SESSION"];
+    let name = name.to_uppercase();
+    let is_separator = |character: char| !character.is_alphanumeric();
+    let words: Vec<&str> = name.split(is_separator).filter(|word| !word.is_empty()).collect();
+    let is_secret_word =
+        |word: &&str| WORDS.contains(word) || ENDINGS.iter().any(|ending| word.ends_with(ending));
+    let is_secret_last = || match words[..] {
+        [_, .., "PWD"] => true,
+        [_, .., "SESSION"] => !SESSIONS.contains(&&*name),
+        _ => false,
+    };
+    let is_place = words.last().is_some_and(|last| PLACES.contains(last));
+    NAMES.contains(&&*name) || (!is_place && words.iter().any(is_secret_word)) || is_secret_last()
 }
 
 #[cfg(test)]
@@ -91,6 +220,86 @@ mod tests {
             ("file.toml", "file.toml"),
         ] {
             assert_eq!(argument_without_secrets(text), shown);
+        }
+    }
+
+    #[test]
+    fn secrets_in_words_and_urls_are_hidden() {
+        for (line, shown) in [
+            ("notes --token=s --quiet", "notes --token=… --quiet"),
+            ("notes --token s --quiet", "notes --token … --quiet"),
+            ("notes --auth --quiet", "notes --auth --quiet"),
+            ("docker run -e API_KEY=s -e HOME=/x", "docker run -e API_KEY=… -e HOME=/x"),
+            ("curl -H 'Authorization: Bearer s' x", "curl …"),
+            ("curl -H Authorization:s", "curl -H Authorization:…"),
+            ("npx remote https://h/mcp?key=s&t", "npx remote https://h/mcp?key=…&…"),
+            ("npx --url=https://h/mcp?key=s#f", "npx --url=https://h/mcp?key=…#f"),
+            ("notes --port=80 C:\\x a:b 'c d'", "notes --port=80 C:\\x a:b 'c d'"),
+        ] {
+            assert_eq!(line_without_secrets(line), shown);
+        }
+        let words = ["--header", "Authorization: Bearer s", "Bearer s", "X-Api-Key: s", "bearer", "s"];
+        let shown = ["--header", "Authorization: …", "Bearer …", "X-Api-Key: …", "bearer", "…"];
+        assert_eq!(words_without_secrets(words.into_iter()), shown);
+    }
+
+    #[test]
+    fn variable_is_a_secret_by_its_words() {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_SESSION",
+            "AWS_SESSION_TOKEN",
+            "CI_JOB_JWT",
+            "DATABASE_URL",
+            "DB_PASS",
+            "DB_PWD",
+            "DOCKER_AUTH_CONFIG",
+            "GITHUB_PAT",
+            "GITHUB_TOKEN_READ",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "MYSQL_PWD",
+            "NPM_CONFIG__AUTH",
+            "npm_config_//registry.example/:_authToken",
+            "OPENAI_APIKEY",
+            "PGPASSWORD",
+            "REDISCLI_AUTH",
+            "SENTRY_DSN",
+            "SERVICE_SECRETS",
+            "SIGNING_KEY_PASSPHRASE",
+            "SLACK_WEBHOOK_URL",
+            "SSHPASS",
+            "STRIPE_KEY_LIVE",
+            "api-key",
+            "authorization",
+            "some_secret",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in [
+            "COLORTERM",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "DESKTOP_SESSION",
+            "GIT_ASKPASS",
+            "GIT_AUTHOR_NAME",
+            "HOME",
+            "JP_SESSION",
+            "KEYBOARD",
+            "MAX_TOKENS",
+            "MONKEY",
+            "OLDPWD",
+            "PASSWORD_STORE_DIR",
+            "PATH",
+            "PWD",
+            "SESSION_MANAGER",
+            "SSH_AUTH_SOCK",
+            "TERM_SESSION_ID",
+            "TOKENIZERS_PARALLELISM",
+            "XAUTHORITY",
+            "XDG_SESSION_TYPE",
+            "",
+        ] {
+            assert!(!is_secret_name(name), "{name}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `jp config`.
 
-use jp_config::without_secrets;
+use jp_attachment::find_secret;
+use jp_config::{Entry, Key, without_secrets};
 use serde_json::{Value, json};
 
 use crate::{
@@ -27,13 +28,11 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
             .with_hint("`jp config show` lists every key that has one."));
     }
     if context.output.is_json() {
-        let entry = |entry: &&jp_config::Entry<'_>| json!({"key": entry.key.to_string(), "value": shown_value(&without_secrets(&entry.key, entry.value)), "layer": without_credentials(&entry.layer.to_string())});
+        let entry = |entry: &&Entry<'_>| json!({"key": entry.key.to_string(), "value": shown_value(entry), "layer": shown_layer(entry)});
         context.output.json(&shown.iter().map(entry).collect::<Vec<_>>())?;
     } else {
-        let row = |entry: &&jp_config::Entry<'_>| {
-            let value = without_secrets(&entry.key, entry.value);
-            let value = without_credentials(&format!("{} = {value}", entry.key));
-            vec![value, without_credentials(&format!("# {}", entry.layer))]
+        let row = |entry: &&Entry<'_>| {
+            vec![format!("{} = {}", entry.key, shown_value(entry)), format!("# {}", shown_layer(entry))]
         };
         for line in table(&shown.iter().map(row).collect::<Vec<_>>()) {
             context.output.line(&line)?;
@@ -45,13 +44,31 @@ pub(crate) fn run(command: Config, context: &Context<'_>) -> Result<Code, Failur
     Ok(Code::Done)
 }
 
-/// Returns a value with the credentials of its URLs taken out.
-fn shown_value(value: &Value) -> Value {
+/// Returns the value of an entry with what may be a secret hidden.
+fn shown_value(entry: &Entry<'_>) -> Value {
+    map_texts(&without_secrets(&entry.key, entry.value), &|text| shown_text(&entry.key, text))
+}
+
+/// Returns the layer of an entry with what may be a secret hidden.
+fn shown_layer(entry: &Entry<'_>) -> String {
+    shown_text(&entry.key, &entry.layer.to_string())
+}
+
+/// Returns a text of an entry without the credentials of its URLs, and none of an MCP server's that looks like a secret
+/// by itself, such as a token among the arguments.
+fn shown_text(key: &Key, text: &str) -> String {
+    let is_servers = key.parts().take(2).eq(["providers", "mcp"]);
+    let text = without_credentials(text);
+    if is_servers && find_secret(&text).is_some() { "…".to_owned() } else { text }
+}
+
+/// Returns a value with each text in it replaced.
+fn map_texts(value: &Value, map: &impl Fn(&str) -> String) -> Value {
     match value {
-        Value::String(text) => without_credentials(text).into(),
-        Value::Array(values) => values.iter().map(shown_value).collect(),
+        Value::String(text) => map(text).into(),
+        Value::Array(values) => values.iter().map(|value| map_texts(value, map)).collect(),
         Value::Object(fields) => {
-            fields.iter().map(|(key, value)| (key.clone(), shown_value(value))).collect()
+            fields.iter().map(|(key, value)| (key.clone(), map_texts(value, map))).collect()
         }
         value => value.clone(),
     }
@@ -71,6 +88,7 @@ mod tests {
         ] {
             assert_eq!(without_credentials(text), shown);
         }
-        assert_eq!(shown_value(&json!({"a": ["x://u:p@h"]})), json!({"a": ["x://…@h"]}));
+        let shown = map_texts(&json!({"a": ["x://u:p@h"]}), &|text| without_credentials(text));
+        assert_eq!(shown, json!({"a": ["x://…@h"]}));
     }
 }
