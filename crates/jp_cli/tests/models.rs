@@ -335,6 +335,22 @@ fn alias_of_the_user_that_reads_as_a_provider_and_a_name_is_ignored_with_a_warni
 }
 
 #[test]
+fn ignored_alias_is_named_by_the_key_that_the_user_wrote() {
+    let server = support::answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    let settings = [
+        ("[providers.llm.aliases]\n'a/b' = 'llamacpp/m'\n", "providers.llm.aliases.'a/b'"),
+        ("[providers.aliases]\n'a/b' = 'llamacpp/m'\n", "providers.aliases.'a/b'"),
+    ];
+    for (config, key) in settings {
+        sandbox.write(USER, config);
+        let run = ask(&sandbox, &[]).succeeded();
+        let warning = format!("warning: {key} in ~/.config/jp/config.toml is ignored");
+        assert!(run.stderr.contains(&warning), "{warning:?} is not in {}", run.stderr);
+    }
+}
+
+#[test]
 fn workspace_does_not_move_a_provider_that_jp_knows() {
     let other = support::answering("No.");
     let sandbox = Sandbox::new();

@@ -121,9 +121,10 @@ impl Layers {
     }
 
     fn merge(&mut self, layer: Layer, mut value: Value) {
-        older::modernise(&mut value, &self.tree.root);
+        let moved = older::modernise(&mut value, &self.tree.root);
         let index = self.tree.origins.add(layer);
         self.tree.merge(index, value);
+        moved.into_iter().for_each(|moved| self.tree.origins.mark_older(moved.key, moved.older));
     }
 }
 

@@ -8,13 +8,24 @@
 
 use serde_json::{Map, Value};
 
-/// Rewrites the older forms in `layer`, which is about to be merged over `earlier`.
-pub(crate) fn modernise(layer: &mut Value, earlier: &Value) {
+use crate::Key;
+
+/// A value that has another key today.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// The key that it has today.
+    pub(crate) key: Key,
+    /// The key that it was written under.
+    pub(crate) older: Key,
+}
+
+/// Rewrites the older forms in `layer`, which is about to be merged over `earlier`; returns what has moved.
+pub(crate) fn modernise(layer: &mut Value, earlier: &Value) -> Vec<Moved> {
     unwrap_value(layer, "/assistant/system_prompt");
     unwrap_value(layer, "/conversation/attachments");
     join_model(layer.pointer_mut("/assistant/model/id"), earlier.pointer("/assistant/model/id"));
-    move_aliases(layer, earlier);
     modernise_tools(layer.pointer_mut("/conversation/tools"));
+    move_aliases(layer, earlier)
 }
 
 /// Removes a conversation's changes to its attachments, `{"add": […], "remove": […]}`.
@@ -63,16 +74,26 @@ fn joined_model(table: &Map<String, Value>, earlier: Option<&Value>) -> Option<S
     Some(format!("{provider}/{name}"))
 }
 
-fn move_aliases(layer: &mut Value, earlier: &Value) {
-    let Some(providers) = layer.get_mut("providers").and_then(Value::as_object_mut) else { return };
+fn move_aliases(layer: &mut Value, earlier: &Value) -> Vec<Moved> {
+    let providers = layer.get_mut("providers").and_then(Value::as_object_mut);
+    let Some(providers) = providers else { return Vec::new() };
     let llm = providers.get_mut("llm").and_then(Value::as_object_mut);
-    let Some(Value::Object(mut aliases)) = llm.and_then(|llm| llm.shift_remove("aliases")) else { return };
+    let older = llm.and_then(|llm| llm.shift_remove("aliases"));
+    let Some(Value::Object(mut aliases)) = older else { return Vec::new() };
+    let today = providers.get("aliases");
+    let is_moved = |alias: &&String| today.is_none_or(|today| today.get(alias.as_str()).is_none());
+    let moved = |alias: &String| Moved {
+        key: ["providers", "aliases", alias].into_iter().collect(),
+        older: ["providers", "llm", "aliases", alias].into_iter().collect(),
+    };
+    let moved = aliases.keys().filter(is_moved).map(moved).collect();
     for (alias, model) in &mut aliases {
         join_model(Some(model), earlier.pointer("/providers/aliases").and_then(|aliases| aliases.get(alias)));
     }
     if let Some(today) = providers.insert("aliases".to_owned(), Value::Object(aliases)) {
         overlay(providers.get_mut("aliases"), today);
     }
+    moved
 }
 
 /// Lets what a layer says in today's form win over the older one.

@@ -8,6 +8,8 @@ pub struct Origins {
     layers: Vec<Layer>,
     /// The layer that last wrote each node, tables included.
     nodes: BTreeMap<Key, LayerIndex>,
+    /// The older key of each node that was last written by that.
+    older: BTreeMap<Key, Key>,
 }
 
 /// A layer by its place in [`Origins::layers`].
@@ -19,6 +21,12 @@ impl Origins {
     #[must_use]
     pub fn layer(&self, key: &Key) -> &Layer {
         self.nodes.get(key).map_or(&Layer::Default, |index| self.at(*index))
+    }
+
+    /// Returns the key under which `key` was last written: older versions had another name for some.
+    #[must_use]
+    pub fn as_written<'k>(&'k self, key: &'k Key) -> &'k Key {
+        self.older.get(key).unwrap_or(key)
     }
 
     /// Returns the layer that wrote `key`, or what it is part of.
@@ -53,7 +61,13 @@ impl Origins {
     }
 
     pub(crate) fn mark(&mut self, key: Key, layer: LayerIndex) {
+        self.older.remove(&key);
         self.nodes.insert(key, layer);
+    }
+
+    /// Records that `key` was last written as `older`.
+    pub(crate) fn mark_older(&mut self, key: Key, older: Key) {
+        self.older.insert(key, older);
     }
 
     pub(crate) fn forget(&mut self, key: &Key) {

@@ -233,7 +233,7 @@ pub(super) fn ignored_aliases(config: &Resolved) -> Vec<IgnoredSetting> {
         let path = config.origins.layer(&key).to_string();
         let reason = "an alias can't contain a `/`";
         let hint = "rename it there: PROVIDER/NAME always means that provider.";
-        IgnoredSetting { key: key.to_string(), path, reason, hint }
+        IgnoredSetting { key: config.origins.as_written(&key).to_string(), path, reason, hint }
     });
     ignored.collect()
 }
