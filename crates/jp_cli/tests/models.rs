@@ -372,6 +372,31 @@ fn workspace_does_not_move_a_provider_that_jp_knows() {
 }
 
 #[test]
+fn workspace_takes_no_name_that_differs_from_a_known_providers_only_in_case() {
+    let (own, other) = (support::answering("Yes."), support::answering("No."));
+    let sandbox = Sandbox::new();
+    sandbox.write(USER, format!("[providers.llm.work]\nbase_url = '{}'\nmodels.m.tools = true\n", own.url()));
+    let provider = |name: &str, url: &str| {
+        format!("[providers.llm.{name}]\nbase_url = '{url}'\nmodels.m.tools = true\n")
+    };
+    for (name, known) in [("Anthropic", "anthropic"), ("WORK", "work")] {
+        sandbox.write(".jp/config.toml", provider(name, other.url()));
+        let said = format!("providers.llm.{name}.base_url in .jp/config.toml is ignored");
+        let words = [&*format!("nothing is known of the provider `{name}`"), &said, &format!("`{known}`")];
+        ask(&sandbox, &["--model", &format!("{name}/m")]).failed(1, &words);
+    }
+    // Nor if the workspace chooses the model, too.
+    let chosen = format!("assistant.model.id = 'WORK/m'\n{}", provider("WORK", other.url()));
+    sandbox.write(".jp/config.toml", chosen);
+    ask(&sandbox, &[]).failed(1, &["providers.llm.WORK.base_url in .jp/config.toml is ignored"]);
+    assert_eq!(other.received().len(), 0);
+    // The user may use any name.
+    sandbox.write(".jp/config.toml", "");
+    sandbox.write(USER, provider("Anthropic", own.url()));
+    assert_eq!(ask(&sandbox, &["--model", "Anthropic/m"]).succeeded().stdout, "Yes.\n");
+}
+
+#[test]
 fn workspace_chooses_no_key_of_the_user_for_a_provider() {
     let server = support::answering("Yes.");
     let sandbox = Sandbox::new();

@@ -93,12 +93,15 @@ pub(crate) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
 
 /// Returns a provider's model, wherever the provider is.
 pub(crate) fn of_provider(config: &Resolved, provider: &str, name: &str) -> Result<Model, Failure> {
-    let ProviderSettings { settings, .. } = ConfiguredProvider::new(config, provider).settings();
+    let ProviderSettings { settings, ignored } = ConfiguredProvider::new(config, provider).settings();
     let base_url = settings.base_url;
     let base_url = base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
         let of_which =
             if name.is_empty() { String::new() } else { format!(" of the model `{provider}/{name}`") };
-        Failure::new(format!("nothing is known of the provider `{provider}`{of_which}"))
+        let unknown = Failure::new(format!("nothing is known of the provider `{provider}`{of_which}"));
+        ignored
+            .iter()
+            .fold(unknown, |failure, one| one.explain(failure))
             .with_hint(format!(
                 "set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."
             ))

@@ -50,7 +50,7 @@ pub(super) struct ProviderSettings {
 pub(crate) struct IgnoredSetting {
     key: String,
     path: String,
-    reason: &'static str,
+    reason: String,
     hint: &'static str,
 }
 
@@ -93,11 +93,8 @@ impl<'a> ConfiguredProvider<'a> {
         if let Some(path) = self.by_workspace("base_url")
             && settings.base_url.as_deref().is_some_and(|url| !self.is_followed(url))
         {
-            ignored.push(self.ignored(
-                "base_url",
-                path,
-                "a workspace can't redirect a provider that it does not define",
-            ));
+            let reason = "a workspace can't redirect a provider that it does not define";
+            ignored.push(self.ignored("base_url", path, reason));
             settings.base_url = None;
         }
         if let Some(path) = self.by_workspace("api_key_env")
@@ -105,11 +102,8 @@ impl<'a> ConfiguredProvider<'a> {
             && let Some(variable) = settings.api_key_env.take()
             && usual_key_variable(self.provider) != Some(&*variable)
         {
-            ignored.push(self.ignored(
-                "api_key_env",
-                path,
-                "a workspace can't choose the key of a provider that it does not define",
-            ));
+            let reason = "a workspace can't choose the key of a provider that it does not define";
+            ignored.push(self.ignored("api_key_env", path, reason));
         }
         ProviderSettings { settings, ignored }
     }
@@ -131,9 +125,24 @@ impl<'a> ConfiguredProvider<'a> {
         self.config.origins.layer(&self.key(field))
     }
 
-    /// Returns whether the user or jp defines the provider.
+    /// Returns whether the user or jp defines the provider, or one whose name differs only in case.
     fn is_known(self) -> bool {
-        default_base_url(self.provider).is_some() || self.is_users()
+        self.is_users() || self.namesake().is_some() || default_base_url(self.provider).is_some()
+    }
+
+    /// Returns the provider of the user or of jp whose name differs from this one's only in case. People take the two
+    /// for one.
+    fn namesake(self) -> Option<String> {
+        let name = self.provider.to_lowercase();
+        let is_built_in = name != self.provider && default_base_url(&name).is_some();
+        self.users_namesake().map(str::to_owned).or_else(|| is_built_in.then_some(name))
+    }
+
+    fn users_namesake(self) -> Option<&'a str> {
+        let name = self.provider.to_lowercase();
+        let others = self.config.config.providers.llm.keys().map(String::as_str);
+        let mut namesakes = others.filter(|other| *other != self.provider && other.to_lowercase() == name);
+        namesakes.find(|other| Self::new(self.config, other).is_users())
     }
 
     /// Returns whether the user says where the provider is or which key it gets; what they say of its models
@@ -146,18 +155,24 @@ impl<'a> ConfiguredProvider<'a> {
     /// Returns whether requests follow a base URL that the workspace sets: that of its own provider, or of the model
     /// that it chooses itself. A local server may also be at another port of this machine.
     fn is_followed(self, base_url: &str) -> bool {
-        let is_local = matches!(self.provider, "llamacpp" | "ollama");
+        let name = self.provider.to_lowercase();
+        let is_local = matches!(&*name, "llamacpp" | "ollama");
         let is_here = || BaseUrl::parse(base_url).is_ok_and(|url| url.is_loopback());
         let chosen = ChosenModel::of(self.config);
         match chosen {
-            _ if default_base_url(self.provider).is_none() => true,
+            _ if self.users_namesake().is_some() => false,
+            _ if default_base_url(&name).is_none() => true,
             Some(model) if model.is_workspaces && model.provider() == Some(self.provider) => true,
             None if is_local => true,
             _ => is_local && !self.is_users() && is_here(),
         }
     }
 
-    fn ignored(self, field: &str, path: String, reason: &'static str) -> IgnoredSetting {
+    fn ignored(self, field: &str, path: String, reason: &str) -> IgnoredSetting {
+        let reason = match self.namesake() {
+            Some(other) => format!("its name differs from that of the provider `{other}` only in case"),
+            None => reason.to_owned(),
+        };
         IgnoredSetting {
             key: self.key(field).to_string(),
             path,
@@ -231,7 +246,7 @@ pub(super) fn ignored_aliases(config: &Resolved) -> Vec<IgnoredSetting> {
     let ignored = names.map(|name| {
         let key = alias_key(name);
         let path = config.origins.layer(&key).to_string();
-        let reason = "an alias can't contain a `/`";
+        let reason = "an alias can't contain a `/`".to_owned();
         let hint = "rename it there: PROVIDER/NAME always means that provider.";
         IgnoredSetting { key: config.origins.as_written(&key).to_string(), path, reason, hint }
     });
@@ -309,10 +324,23 @@ mod tests {
                 None,
                 false,
             ),
+            // One that is called like another, but for the case, redirects no more than that one.
+            ("Anthropic", ELSEWHERE, workspaces("Anthropic"), "", None, true),
+            ("Anthropic", HERE, String::new(), "", Some("Anthropic/m"), false),
+            (
+                "Team",
+                HERE,
+                workspaces("Team"),
+                "providers.llm.team.base_url = 'https://team.example'",
+                None,
+                false,
+            ),
             // A local one may be at another port of this machine, unless the user configures it.
             ("llamacpp", HERE, String::new(), "", Some("llamacpp/m"), true),
             ("llamacpp", ELSEWHERE, String::new(), "", Some("llamacpp/m"), false),
             ("llamacpp", ELSEWHERE, String::new(), "", None, true),
+            ("Ollama", HERE, String::new(), "", Some("Ollama/m"), true),
+            ("Ollama", ELSEWHERE, String::new(), "", Some("Ollama/m"), false),
             (
                 "ollama",
                 HERE,
