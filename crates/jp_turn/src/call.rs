@@ -1,6 +1,6 @@
 //! One call of a tool, from what the model wrote to the result that it is given.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet, ptr};
 
 use jp_conversation::{ToolCallRequest, ToolCallResponse};
 use jp_llm::INVALID_ARGUMENTS;
@@ -276,25 +276,77 @@ fn fill_in_and_check(mut arguments: Map<String, Value>, tool: &Tool) -> Result<M
     }
 }
 
+/// The most defaults that one call is given: a schema that refers to itself could ask for them without end.
+const MAX_DEFAULTS: usize = 200;
+
 /// Fills in the default of each required property that is missing, also in nested objects.
 ///
 /// Such a schema means that the default holds; taken by the letter (JSON Schema 2020-12 validation, section 9.2) a call
 /// that relies on it would be refused.
+///
+/// Looks behind `allOf` and local references (`#/$defs/…`), but not behind `anyOf` and `oneOf`: which of their branches
+/// holds isn't known before the arguments are complete.
 fn fill_in(values: &mut Map<String, Value>, schema: &Map<String, Value>) {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
-    let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
-    for name in
-        required.filter_map(Value::as_str).filter(|name| !values.contains_key(*name)).collect::<Vec<_>>()
-    {
-        if let Some(default) = properties.get(name).and_then(|property| property.get("default")) {
-            values.insert(name.to_owned(), default.clone());
+    Defaults { root: schema, left: MAX_DEFAULTS }.fill_in(values, vec![schema]);
+}
+
+/// The defaults of a schema.
+struct Defaults<'a> {
+    root: &'a Map<String, Value>,
+    /// How many more may be filled in.
+    left: usize,
+}
+
+impl<'a> Defaults<'a> {
+    /// Fills in the defaults of an object for which all of `schemas` hold.
+    fn fill_in(&mut self, values: &mut Map<String, Value>, schemas: Vec<&'a Map<String, Value>>) {
+        let schemas = self.expand(schemas);
+        let required = schemas.iter().filter_map(|schema| schema.get("required")?.as_array()).flatten();
+        for name in required.filter_map(Value::as_str) {
+            if self.left == 0 || values.contains_key(name) {
+                continue;
+            }
+            let property = self.expand(property(&schemas, name));
+            if let Some(default) = property.iter().find_map(|schema| schema.get("default")) {
+                self.left -= 1;
+                values.insert(name.to_owned(), default.clone());
+            }
+        }
+        for (name, value) in values {
+            if let Value::Object(inner) = value {
+                self.fill_in(inner, property(&schemas, name));
+            }
         }
     }
-    for (name, value) in values {
-        if let (Value::Object(inner), Some(Value::Object(schema))) = (value, properties.get(name)) {
-            fill_in(inner, schema);
+
+    /// Adds the schemas that hold wherever the given ones do, each once, so that a cycle of references ends.
+    fn expand(&self, mut schemas: Vec<&'a Map<String, Value>>) -> Vec<&'a Map<String, Value>> {
+        let mut seen: HashSet<*const Map<String, Value>> =
+            schemas.iter().map(|schema| ptr::from_ref(*schema)).collect();
+        let mut next = 0;
+        while let Some(schema) = schemas.get(next).copied() {
+            let referred = schema.get("$ref").and_then(Value::as_str).and_then(|to| self.referred(to));
+            let parts = schema.get("allOf").and_then(Value::as_array).into_iter().flatten();
+            let found = referred.into_iter().chain(parts.filter_map(Value::as_object));
+            schemas.extend(found.filter(|found| seen.insert(ptr::from_ref(*found))));
+            next += 1;
         }
+        schemas
     }
+
+    /// Returns the schema that a local reference leads to.
+    fn referred(&self, reference: &str) -> Option<&'a Map<String, Value>> {
+        let Some(pointer) = reference.strip_prefix("#/") else {
+            return (reference == "#").then_some(self.root);
+        };
+        let (key, below) = pointer.split_at(pointer.find('/').unwrap_or(pointer.len()));
+        self.root.get(key)?.pointer(below)?.as_object()
+    }
+}
+
+/// Returns what schemas say of a property.
+fn property<'a>(schemas: &[&'a Map<String, Value>], name: &str) -> Vec<&'a Map<String, Value>> {
+    schemas.iter().filter_map(|schema| schema.get("properties")?.get(name)?.as_object()).collect()
 }
 
 /// Checks values against parameters that a tool has; `misfit` says what does not fit.
@@ -331,6 +383,7 @@ fn plan<'a>(
 #[cfg(test)]
 mod tests {
     use jp_mcp::ToolAnnotations;
+    use serde_json::json;
 
     use super::*;
     use crate::{Files, Surroundings, builtin::Builtin};
@@ -363,5 +416,53 @@ mod tests {
         // A file like `.env` is asked about all the same.
         assert!(!never("read_file", &builtin, Permission::Unattended));
         assert!(!never("read_file", &builtin, Permission::Ask));
+    }
+
+    /// Returns `{}` with the defaults that a schema gives it.
+    fn filled(schema: Value) -> Value {
+        let Value::Object(schema) = schema else { panic!("{schema}") };
+        let mut values = Map::new();
+        fill_in(&mut values, &schema);
+        values.into()
+    }
+
+    #[test]
+    fn default_is_filled_in_behind_all_of_and_local_references() {
+        let mode = json!({"mode": {"default": "fast"}});
+        let expected = json!({"mode": "fast"});
+        for schema in [
+            json!({"allOf": [{"properties": mode, "required": ["mode"]}]}),
+            json!({"required": ["mode"], "allOf": [{"allOf": [{"properties": mode}]}]}),
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {"properties": mode, "required": ["mode"]}}}),
+            json!({"$ref": "#/definitions/a~1b", "definitions": {"a/b": {"properties": mode, "required": ["mode"]}}}),
+            json!({"required": ["mode"], "properties": {"mode": {"$ref": "#/$defs/m"}}, "$defs": {"m": {"default": "fast"}}}),
+        ] {
+            assert_eq!(filled(schema.clone()), expected, "{schema}");
+        }
+        let nested = json!({
+            "required": ["options"],
+            "properties": {"options": {"default": {}, "allOf": [{"$ref": "#/$defs/options"}]}},
+            "$defs": {"options": {"required": ["mode"], "properties": mode}},
+        });
+        assert_eq!(filled(nested), json!({"options": expected}));
+    }
+
+    #[test]
+    fn default_of_a_branch_that_may_not_hold_is_left_out() {
+        let branch = json!([{"properties": {"mode": {"default": "fast"}}, "required": ["mode"]}]);
+        for keyword in ["anyOf", "oneOf"] {
+            assert_eq!(filled(json!({keyword: branch})), json!({}), "{keyword}");
+        }
+        assert_eq!(filled(json!({"$ref": "https://a.b/#/$defs/a", "$defs": {"a": branch[0]}})), json!({}));
+    }
+
+    #[test]
+    fn schema_that_refers_to_itself_gives_defaults_to_an_end() {
+        let round = json!({"$ref": "#/$defs/a", "$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}});
+        assert_eq!(filled(round), json!({}));
+        // Each gives two more.
+        let child = json!({"$ref": "#", "default": {}});
+        let tree = json!({"required": ["l", "r"], "properties": {"l": child, "r": child}});
+        assert_eq!(filled(tree).to_string().matches(['l', 'r']).count(), MAX_DEFAULTS);
     }
 }
