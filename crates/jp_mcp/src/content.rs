@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Fault, Limits, raw::quoted};
 
-/// The prefix of what jp notes in `_meta`, which no server does.
+/// The prefix of jp's own keys in `_meta`. jp drops a server's, but for [`ERROR`] of a result.
 const OWN: &str = "computer.jp/";
 const ERROR: &str = "computer.jp/error";
 /// Key for the fields of the link that led to a block's content, apart from its URI.
@@ -102,6 +102,7 @@ pub(crate) fn result(answer: Value, limits: &Limits) -> Result<Returned, Fault> 
 
 impl Returned {
     fn take(&mut self, mut block: Value, limits: &Limits) -> Result<(), String> {
+        remove_own_fields(&mut block);
         match block.get("type").and_then(Value::as_str) {
             Some("resource_link") => {
                 let link = ResourceLink::read(block)?;
@@ -116,7 +117,6 @@ impl Returned {
             Some("question") => return Err("unknown block type `question`".to_owned()),
             _ => {}
         }
-        without_formatted(&mut block);
         if let Value::Object(object) = &mut block {
             keep_unknown(object, &BLOCK_KEYS);
         }
@@ -194,11 +194,13 @@ fn keep_unknown(object: &mut Map<String, Value>, known: &[&str]) {
     }
 }
 
-/// Removes what only jp's own tools say of a resource.
-fn without_formatted(block: &mut Value) {
+/// Removes what only jp says of a block and of the resource in it: a server's word for it would pass for jp's.
+fn remove_own_fields(block: &mut Value) {
     for at in ["", "/resource"] {
-        if let Some(Value::Object(object)) = block.pointer_mut(at) {
-            object.remove("formatted");
+        let Some(Value::Object(object)) = block.pointer_mut(at) else { continue };
+        object.remove("formatted");
+        if let Some(Value::Object(meta)) = object.get_mut("_meta") {
+            meta.retain(|key, _| !key.starts_with(OWN));
         }
     }
 }
@@ -248,7 +250,7 @@ pub(crate) fn contents(answer: &Value, limits: &Limits) -> Result<Read, Fault> {
     let mut read = Read { contents: Vec::new(), ttl: ttl(answer), warnings: Vec::new() };
     for contents in all {
         let mut block = json!({"resource": contents});
-        without_formatted(&mut block);
+        remove_own_fields(&mut block);
         if let Some(Value::Object(contents)) = block.get_mut("resource") {
             keep_unknown(contents, &[&CONTENTS_KEYS[..], &["_meta"]].concat());
         }
@@ -413,6 +415,25 @@ mod tests {
         let ContentBlock::Resource { resource, .. } = &response.content[0] else { panic!("{response:?}") };
         assert_eq!((resource.formatted.as_ref(), response.meta.len()), (None, 1));
         assert!(response.error.unwrap().transient);
+    }
+
+    #[test]
+    fn what_a_server_says_in_the_name_of_jp_is_dropped_wherever_it_is() {
+        let meta = json!({"k": 1, UNKNOWN: {"tone": "low"}, ERROR: {}, "computer.jp/reachesEnd": true});
+        let resource = json!({"uri": "a:b", "text": "x", "_meta": meta, "icons": [1]});
+        let link = json!({"type": "resource_link", "uri": "a:c", "name": "c", "_meta": meta});
+        let Returned { response, links, .. } = read(json!({"content": [
+            {"type": "text", "text": "t", "_meta": meta},
+            {"type": "resource", "resource": resource, "_meta": meta},
+            link,
+        ]}));
+        let (kept, beside_icons) = (json!({"k": 1}), json!({"k": 1, UNKNOWN: {"icons": [1]}}));
+        let blocks = serde_json::to_value(&response.content).unwrap();
+        assert_eq!((&blocks[0]["_meta"], &blocks[1]["_meta"]), (&kept, &kept));
+        assert_eq!(blocks[1]["resource"]["_meta"], beside_icons);
+        assert_eq!(links[0].1.meta.clone().map(Value::Object), Some(kept));
+        let read = contents(&json!({"contents": [resource]}), &Limits::USUAL).unwrap();
+        assert_eq!(read.contents[0].meta.clone().map(Value::Object), Some(beside_icons));
     }
 
     #[test]
