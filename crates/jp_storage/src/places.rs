@@ -6,8 +6,9 @@
 //! | in memory | on disk |
 //! |---|---|
 //! | `file:///home/me/project/src` (the root's URI, then `/`, or not) | `workspace:///src` |
+//! | `file://localhost/home/me/project/src` | `workspace-localhost:///src` |
 //! | `/home/me/project/src` (the root's path) | `workspace-path:///src` |
-//! | `workspace://` or `workspace-path://` itself, with any number of `~` before the slashes | one `~` more |
+//! | `workspace://` or another marker itself, with any number of `~` before the slashes | one `~` more |
 //!
 //! Each at the boundary of a path segment or word. The last row makes the writing reversible for every
 //! text, and leaves alone what no marker is: `workspace::Type`, `jp_workspace://`.
@@ -25,6 +26,8 @@ use jp_resource::uri::{PathStyle, encode_argument, encode_program, file_uri, per
 pub struct Places {
     /// The root's URI without its trailing slash.
     uri: String,
+    /// The same with `localhost` for its host.
+    localhost: String,
     /// The root's path without a trailing slash; empty where the root is the file system's.
     path: String,
 }
@@ -36,7 +39,8 @@ impl Places {
         let uri = file_uri(root, PathStyle::native()).unwrap_or_else(|_| format!("file://{root}"));
         let trim = |text: &str| text.trim_end_matches(['/', '\\']).to_owned();
         let uri = if uri == "file:///" { "file://".to_owned() } else { trim(&uri) };
-        Self { uri, path: trim(root) }
+        let localhost = format!("file://localhost{}", uri.trim_start_matches("file://"));
+        Self { uri, localhost, path: trim(root) }
     }
 
     /// Returns `text` as it is written on disk.
@@ -64,8 +68,10 @@ impl Places {
     /// Finds the root at the beginning of `rest`: the marker for it, and how many bytes name it.
     fn root_at(&self, rest: &str, previous: Option<char>) -> Option<(&'static str, usize)> {
         let ends_segment = |length: usize| !rest[length..].chars().next().is_some_and(is_segment);
-        if rest.starts_with(&self.uri) && ends_segment(self.uri.len()) {
-            return Some(("workspace://", self.uri.len()));
+        for (marker, uri) in [("workspace://", &self.uri), ("workspace-localhost://", &self.localhost)] {
+            if rest.starts_with(uri) && ends_segment(uri.len()) {
+                return Some((marker, uri.len()));
+            }
         }
         let is_path = !self.path.is_empty() && previous != Some('/') && rest.starts_with(&self.path);
         (is_path && ends_segment(self.path.len())).then_some(("workspace-path://", self.path.len()))
@@ -94,6 +100,7 @@ impl Places {
             let marker = Marker::at(rest)?;
             let replacement = match (marker.tildes, marker.name) {
                 (0, "workspace") => self.uri.clone(),
+                (0, "workspace-localhost") => self.localhost.clone(),
                 (0, _) => self.path.clone(),
                 (tildes, _) => marker.text(tildes - 1),
             };
@@ -105,9 +112,7 @@ impl Places {
     pub fn write(&self, text: &mut String) {
         if let Some(below) = self.below(text) {
             *text = format!("workspace://{below}");
-        } else if is_command(text)
-            || [&self.path, &self.uri, "workspace"].iter().any(|part| text.contains(part))
-        {
+        } else if is_command(text) || self.may_change(text) {
             *text = self.to_disk(text);
         }
     }
@@ -115,8 +120,12 @@ impl Places {
     /// Returns what follows the root in a plain URI of the workspace: most of what is written is one.
     fn below<'t>(&self, text: &'t str) -> Option<&'t str> {
         let below = text.strip_prefix(&self.uri).filter(|below| below.starts_with('/'))?;
-        let is_plain = ![&self.path, &self.uri, "workspace"].iter().any(|part| below.contains(part));
-        (is_plain && !self.path.is_empty()).then_some(below)
+        (!self.may_change(below) && !self.path.is_empty()).then_some(below)
+    }
+
+    /// Returns whether there may be anything to rewrite in a text that is no command.
+    fn may_change(&self, text: &str) -> bool {
+        [&self.path, &self.uri, &self.localhost, "workspace"].iter().any(|part| text.contains(part))
     }
 
     /// Rewrites in place from the disk, where there is anything to rewrite.
@@ -127,7 +136,7 @@ impl Places {
     }
 }
 
-/// `workspace://` or `workspace-path://`, with tildes before the slashes where it was escaped.
+/// `workspace://`, `workspace-localhost://` or `workspace-path://`, with tildes before the slashes where it was escaped.
 struct Marker {
     name: &'static str,
     tildes: usize,
@@ -136,7 +145,8 @@ struct Marker {
 
 impl Marker {
     fn at(text: &str) -> Option<Self> {
-        let name = ["workspace-path", "workspace"].into_iter().find(|name| text.starts_with(name))?;
+        let names = ["workspace-path", "workspace-localhost", "workspace"];
+        let name = names.into_iter().find(|name| text.starts_with(name))?;
         let rest = text[name.len()..].strip_prefix(':')?;
         let slashes = rest.trim_start_matches('~');
         let tildes = rest.len() - slashes.len();
@@ -224,10 +234,16 @@ mod tests {
     #[test]
     fn root_is_replaced_at_segment_boundaries_only() {
         let places = Places::new("/home/me/my project");
+        let mut written = "see file://localhost/home/me/my%20project/a".to_owned();
+        places.write(&mut written);
+        assert_eq!(written, "see workspace-localhost:///a");
         for (memory, disk) in [
             ("file:///home/me/my%20project/src/a.rs", "workspace:///src/a.rs"),
             ("file:///home/me/my%20project", "workspace://"),
             ("file:///home/me/my%20project2/a", "file:///home/me/my%20project2/a"),
+            ("file://localhost/home/me/my%20project/a", "workspace-localhost:///a"),
+            ("file://localhost/home/me/my%20project2/a", "file://localhost/home/me/my%20project2/a"),
+            ("workspace-localhost:///literal", "workspace-localhost:~///literal"),
             ("/home/me/my project/src", "workspace-path:///src"),
             ("cat '/home/me/my project'; ls", "cat 'workspace-path://'; ls"),
             ("/home/me/my project.bak", "/home/me/my project.bak"),
@@ -266,6 +282,7 @@ mod tests {
         let places = Places::new("/home/me/my project");
         for (text, shortened) in [
             ("file:///home/me/my%20project/src/a.rs", "src/a.rs"),
+            ("file://localhost/home/me/my%20project/src/a.rs", "src/a.rs"),
             ("/home/me/my project/src", "src"),
             ("cat '/home/me/my project'; ls", "cat '.'; ls"),
             ("/home/me/my project.bak", "/home/me/my project.bak"),
@@ -313,7 +330,7 @@ mod tests {
                 Just("cmd://".to_owned()), Just("%2Fw%2Fp".to_owned()), Just("?arg=".to_owned()),
                 Just("%2F".to_owned()), Just("workspace-path:%2F%2F".to_owned()), "[?&=+%' ]",
                 Just("/w/p".to_owned()), Just("file://".to_owned()), Just("workspace".to_owned()),
-                Just("-path".to_owned()), Just("~".to_owned()), Just(" ".to_owned()),
+                Just("-path".to_owned()), Just("-localhost".to_owned()), Just("file://localhost/w/p".to_owned()), Just("~".to_owned()), Just(" ".to_owned()),
                 Just("/".to_owned()), Just(":".to_owned()), Just("://".to_owned()), "[a-zé]{0,3}",
             ], 0..8)) {
             let places = Places::new("/w/p");
