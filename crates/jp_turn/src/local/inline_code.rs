@@ -12,6 +12,8 @@ enum Code {
     OfShell,
     /// With an option.
     Options(Options),
+    /// With an option, or as the first operand if no option has code and none names a file with it (`-f`).
+    FirstOperand(Options),
     /// As all words after one of these options.
     Rest(&'static [&'static str]),
 }
@@ -81,8 +83,25 @@ const FISH: Options = Options {
     ..NONE
 };
 
+const AWK: Options = Options {
+    code: "e",
+    code_words: &["--source"],
+    values: "fFv",
+    value_words: &["--file", "--field-separator", "--assign"],
+    ..NONE
+};
+/// GNU sed runs programs with `e`.
+const SED: Options = Options {
+    code: "e",
+    code_words: &["--expression"],
+    values: "fl",
+    value_words: &["--file", "--line-length"],
+    glued: "iI",
+    ..NONE
+};
+
 /// The names are without a version: `python3.12` is `python`.
-const INTERPRETERS: [(&str, Code); 21] = [
+const INTERPRETERS: [(&str, Code); 28] = [
     ("sh", Code::OfShell),
     ("bash", Code::OfShell),
     ("dash", Code::OfShell),
@@ -94,6 +113,13 @@ const INTERPRETERS: [(&str, Code); 21] = [
     ("tcsh", Code::OfShell),
     ("fish", Code::Options(FISH)),
     ("python", Code::Options(PYTHON)),
+    ("pypy", Code::Options(PYTHON)),
+    ("awk", Code::FirstOperand(AWK)),
+    ("gawk", Code::FirstOperand(AWK)),
+    ("mawk", Code::FirstOperand(AWK)),
+    ("nawk", Code::FirstOperand(AWK)),
+    ("sed", Code::FirstOperand(SED)),
+    ("gsed", Code::FirstOperand(SED)),
     ("perl", Code::Options(PERL)),
     ("ruby", Code::Options(RUBY)),
     ("lua", Code::Options(LUA)),
@@ -197,6 +223,7 @@ pub(super) fn find(words: &[String]) -> Option<&str> {
     let code = match code_of(program) {
         Some(Code::OfShell) => of_shell(rest),
         Some(Code::Options(options)) => of_options(rest, &options),
+        Some(Code::FirstOperand(options)) => of_first_operand(rest, &options),
         Some(Code::Rest(options)) => of_rest(rest, options),
         None if name(program) == "find" => of_find(rest),
         None if SEARCHERS.contains(&name(program).as_str()) => None,
@@ -292,6 +319,28 @@ fn of_options<'w>(words: &'w [String], options: &Options) -> Option<&'w str> {
     None
 }
 
+/// Returns the code of an option, or else the first operand, unless the code is in a file.
+fn of_first_operand<'w>(words: &'w [String], options: &Options) -> Option<&'w str> {
+    // In its sandbox GNU sed runs nothing.
+    if words.iter().any(|word| word == "--sandbox") {
+        return None;
+    }
+    let mut rest = words;
+    while let Some((word, after)) = rest.split_first() {
+        rest = match options.read(word) {
+            Part::Operand if word == "--" => return after.first().map(String::as_str),
+            Part::Operand => return Some(word),
+            Part::Code { .. } => return of_options(rest, options),
+            _ if word.starts_with("-f") || word.starts_with("--file") || is_cluster(word, 'f') => {
+                return None;
+            }
+            Part::BeforeValue => after.get(1..).unwrap_or_default(),
+            Part::Flag => after,
+        };
+    }
+    None
+}
+
 fn of_rest<'w>(words: &'w [String], options: &[&str]) -> Option<&'w str> {
     let from = words.iter().position(|word| options.contains(&word.to_ascii_lowercase().as_str()))?;
     words[from + 1..].iter().map(String::as_str).find(|word| holds_words_of_model(word))
@@ -338,6 +387,12 @@ mod tests {
             "perl -I lib -e 1 -e 'print {{tool.arguments.word}}'",
             "fish --command='echo {{tool.arguments.word}}'",
             "csh -fc 'echo {{tool.arguments.word}}'",
+            "awk '/{{tool.arguments.word}}/' notes",
+            "awk -F , -vx=1 '/{{tool.arguments.word}}/' notes",
+            "gawk -e '/{{tool.arguments.word}}/' notes",
+            "sed -n '/{{tool.arguments.word}}/p' notes",
+            "sed -i.bak -e p -e '/{{tool.arguments.word}}/d' notes",
+            "pypy3 -c 'print({{tool.arguments}})'",
             "tcsh -c {{tool.arguments.word}}",
             "php -d a=b -r 'echo {{tool.arguments.word}};'",
             "nice -n 5 nohup sh -c 'echo {{tool.arguments.word}}'",
@@ -360,6 +415,12 @@ mod tests {
             "python3 notes.py -c {{tool.arguments.word}}",
             "python3 -c 'import sys; print(sys.argv[1])' {{tool.arguments.word}}",
             "grep -c {{tool.arguments.word}} notes",
+            "awk -v word={{tool.arguments.word}} '$0 ~ word' notes",
+            "awk '$0 ~ ENVIRON[\"x\"]' {{tool.arguments.path}}",
+            "awk -f find.awk {{tool.arguments.path}}",
+            "sed -e 1p -- {{tool.arguments.path}}",
+            "sed -nf find.sed {{tool.arguments.path}}",
+            "sed --sandbox -n '{{tool.arguments.line}}p' notes",
             "rg -t ruby -e {{tool.arguments.pattern}}",
             "rg -t sh -c {{tool.arguments.pattern}}",
             "python3 -m notes -c {{tool.arguments.word}}",
