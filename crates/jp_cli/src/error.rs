@@ -42,10 +42,6 @@ impl Failure {
         Self { code: Code::Usage, ..Self::new(message) }
     }
 
-    pub(crate) fn refused(message: impl Into<String>) -> Self {
-        Self { code: Code::Refused, ..Self::new(message) }
-    }
-
     pub(crate) fn interrupted() -> Self {
         Self { code: Code::Interrupted, ..Self::new("interrupted") }
     }

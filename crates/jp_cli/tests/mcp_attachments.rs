@@ -489,7 +489,7 @@ fn workspace_reads_from_a_server_of_the_persons_with_their_word() {
     let before = fs::read_to_string(sandbox.path(".jp/config.toml")).unwrap();
     sandbox.write(".jp/config.toml", format!("conversation.attachments = ['mcp+mail+note:one']\n{before}"));
     asked(&sandbox, &["--new", "what?"]).failed(
-        3,
+        1,
         &[
             "failed to attach `note:one` of your MCP server `mail`: the workspace or its history asks for it",
             "`--yes` reads it.",

@@ -61,12 +61,12 @@ fn script_that_has_changed_is_asked_about_before_its_command_runs_again() {
 
         write_script(&sandbox, "two");
         let words = ["which you have not approved as it is now", "no terminal to ask", "`--yes` runs it"];
-        jp(&sandbox, &["q", "--new", "x"]).failed(3, &words);
-        jp(&sandbox, &["resource", "refresh", &attachment]).failed(3, &words);
+        jp(&sandbox, &["q", "--new", "x"]).failed(1, &words);
+        jp(&sandbox, &["resource", "refresh", &attachment]).failed(1, &words);
         assert_eq!(ran(&sandbox), "", "{line}");
         jp(&sandbox, &["q", "--new", "--yes", "x"]).succeeded();
         assert_eq!(ran(&sandbox), "two\n", "{line}");
-        jp(&sandbox, &["q", "--new", "x"]).failed(3, &words);
+        jp(&sandbox, &["q", "--new", "x"]).failed(1, &words);
 
         write_script(&sandbox, "one");
         jp(&sandbox, &["q", "--new", "x"]).succeeded();
@@ -104,7 +104,7 @@ fn file_that_a_shell_runs_is_a_script_whatever_it_looks_like() {
         jp(&["q", "--new", "x"]).succeeded();
         assert_eq!(ran(&sandbox), "one\none\n", "{line}");
         write("two");
-        jp(&["q", "--new", "x"]).failed(3, &["which you have not approved as it is now"]);
+        jp(&["q", "--new", "x"]).failed(1, &["which you have not approved as it is now"]);
         assert_eq!(ran(&sandbox), "", "{line}");
     }
 }
@@ -134,9 +134,9 @@ fn script_that_was_replaced_or_removed_is_asked_about() {
     ran(&sandbox);
     let outside = sandbox.write("~/evil.sh", "echo evil >>ran\n");
     fs::remove_file(sandbox.path("x.sh")).unwrap();
-    sandbox.jp(&["q", "x"]).failed(3, &["sh x.sh", "no terminal to ask"]);
+    sandbox.jp(&["q", "x"]).failed(1, &["sh x.sh", "no terminal to ask"]);
     std::os::unix::fs::symlink(outside, sandbox.path("x.sh")).unwrap();
-    sandbox.jp(&["q", "x"]).failed(3, &["x.sh, which you have not approved", "no terminal to ask"]);
+    sandbox.jp(&["q", "x"]).failed(1, &["x.sh, which you have not approved", "no terminal to ask"]);
     assert_eq!(ran(&sandbox), "");
 }
 
@@ -147,7 +147,7 @@ fn script_that_changes_while_it_runs_is_approved_as_it_was() {
     sandbox.write("x.sh", "echo ran >>ran\necho 'echo other >>ran' >x.sh\n");
     sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"]).succeeded();
     sandbox.jp(&["conversation", "fork", "--turns", "0"]).succeeded();
-    sandbox.jp(&["q", "x"]).failed(3, &["x.sh, which you have not approved as it is now"]);
+    sandbox.jp(&["q", "x"]).failed(1, &["x.sh, which you have not approved as it is now"]);
     assert_eq!(ran(&sandbox), "ran\n");
 }
 
@@ -157,7 +157,7 @@ fn script_of_a_workspace_that_the_users_own_file_names_is_asked_about_once() {
     let sandbox = Sandbox::new().with_server(&server);
     write_script(&sandbox, "one");
     sandbox.write(USER, "conversation.attachments = ['cmd:sh x.sh', 'cmd:cat x.sh']\n");
-    sandbox.jp(&["q", "--new", "x"]).failed(3, &["`sh x.sh`", "which you have not approved as it is now"]);
+    sandbox.jp(&["q", "--new", "x"]).failed(1, &["`sh x.sh`", "which you have not approved as it is now"]);
     assert_eq!(ran(&sandbox), "");
     let mut terminal = Terminal::run(sandbox.command(&["q", "--new", "x"]));
     let question =
@@ -193,7 +193,7 @@ fn command_whose_script_has_changed_is_not_run_to_see_whether_its_output_has() {
 }
 
 #[test]
-fn refresh_that_skips_an_unapproved_script_is_refused_and_says_what_to_do() {
+fn refresh_that_skips_an_unapproved_script_fails_and_says_what_to_do() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
     write_script(&sandbox, "one");
@@ -203,9 +203,9 @@ fn refresh_that_skips_an_unapproved_script_is_refused_and_says_what_to_do() {
     write_script(&sandbox, "two");
     sandbox.write("a.txt", "new");
     let words = ["skipped: failed to attach the output of `sh x.sh`", "hint: `--yes` runs it."];
-    let run = sandbox.jp(&["resource", "refresh"]).failed(3, &words);
+    let run = sandbox.jp(&["resource", "refresh"]).failed(1, &words);
     assert!(run.stderr.contains("a.txt has a new snapshot"), "the rest is refreshed: {}", run.stderr);
-    let run = sandbox.jp(&["resource", "refresh", "-F", "json"]).failed(3, &words);
+    let run = sandbox.jp(&["resource", "refresh", "-F", "json"]).failed(1, &words);
     assert!(run.stdout.contains("\"unchanged\""), "{}", run.stdout);
     assert_eq!(ran(&sandbox), "");
     let run = sandbox.jp(&["resource", "refresh", "--yes"]).succeeded();

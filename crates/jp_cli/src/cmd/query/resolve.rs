@@ -16,7 +16,7 @@ use super::{
     watched::watched,
 };
 use crate::{
-    error::{Code, Failure, chain},
+    error::{Failure, chain},
     output::{quoted, visible},
     servers::reading,
     workspace::Context,
@@ -189,19 +189,24 @@ fn parse_earlier(
     let mut failed = Vec::new();
     let mut first = None;
     for declaration in earlier.plan.resolve.iter().filter(|declaration| !typed.contains(declaration)) {
+        let mut lacks_approval = false;
         let agreed = match earlier.configured.read(declaration, resolving.place) {
             Ok(declared) if is_out_of_bounds(&declared, resolving.place) => {
                 refused(context, declaration.as_str());
                 continue;
             }
-            Ok(declared) => agreed(context, config, declared, resolving.place),
+            Ok(declared) => {
+                let agreed = agreed(context, config, declared, resolving.place);
+                lacks_approval = agreed.is_err();
+                agreed
+            }
             Err(error) => Err(advice::failure(error)),
         };
         match agreed {
             Ok(declared) => pending.declared.extend(declared),
             Err(failure) if resolving.unavailable == Unavailable::Skip => {
                 context.output.warn(&format!("skipped: {}", failure.message));
-                if failure.code == Code::Refused {
+                if lacks_approval {
                     failure.hints.iter().for_each(|hint| context.output.hint(hint));
                     pending.lacks_approval = true;
                 }

@@ -119,7 +119,7 @@ impl Asking {
             [] => "the workspace or its history asks for it".to_owned(),
             scripts => format!("it {}", runs_unapproved(scripts)),
         };
-        Failure::refused(format!("failed to attach {what}: {reason}, and there is no terminal to ask you on"))
+        Failure::new(format!("failed to attach {what}: {reason}, and there is no terminal to ask you on"))
             .with_hint(format!("`--yes` {acts} it."))
     }
 }

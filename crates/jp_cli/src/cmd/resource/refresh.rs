@@ -61,7 +61,7 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     let resolving = resolving(context, &config, &place, &keeper, wanted.is_empty())?;
     let taken = resolve(context, &config, earlier, Vec::new(), &resolving)
         .map_err(crate::cmd::attachment::without_skipping)?;
-    let code = if taken.lacks_approval { Code::Refused } else { Code::Done };
+    let code = if taken.lacks_approval { Code::Failed } else { Code::Done };
     let outcome = Outcome::of(stream, &pending(stream, &configured.declarations), taken, &targets);
     let report = json!({"refreshed": &outcome.changed, "unchanged": &outcome.unchanged});
     if let Some(delta) = outcome.delta {
