@@ -50,11 +50,14 @@ impl CommandWords<'_> {
         let directories = self.directories(root);
         // An interpreter may come after its file: `find run -exec sh {} ;`.
         let mut all_words = self.arguments.iter().flat_map(|argument| words(argument));
-        let runs_any =
-            program.is_some() || runs_files(self.program) || all_words.any(|word| runs_files(&word));
+        let started = self.started_by_uv();
+        let runs_any = program.is_some()
+            || runs_files(self.program) && started.is_none()
+            || all_words.any(|word| runs_files(&word));
         let mut scripts = Vec::from_iter(program);
         for (index, argument) in self.arguments.iter().enumerate() {
-            let may_run = runs_any || self.is_program_of_its_own(index);
+            let is_of_uv = started.is_some_and(|started| index <= started);
+            let may_run = runs_any || is_of_uv || self.is_program_of_its_own(index);
             let named = words(argument).flat_map(|word| named_files(&word, root, &directories));
             scripts.extend(named.filter(|script| may_run || looks_like_script(&script.file)));
         }
@@ -109,6 +112,22 @@ impl CommandWords<'_> {
         };
         PROGRAMS.contains(&base_name(self.program))
             && (is_option(index) || index.checked_sub(1).is_some_and(is_option))
+    }
+
+    /// Returns which argument of `uv run` is the program that it starts, if that is certain.
+    ///
+    /// What follows is that program's. What precedes may be a script (`-s FILE`) or name what is installed, and uv runs
+    /// the program itself whatever its name is, if it is a zip file. A word after an option may be the option's value.
+    fn started_by_uv(self) -> Option<usize> {
+        let follows_word = |index: &usize| {
+            let before = index.checked_sub(1).and_then(|before| self.arguments.get(before));
+            before.is_none_or(|before| before == "--" || !before.starts_with('-'))
+        };
+        let mut words = (0..self.arguments.len())
+            .filter(|index| !self.arguments[*index].starts_with('-'))
+            .filter(follows_word);
+        words.find(|index| base_name(self.program) == "uv" && self.arguments[*index] == "run")?;
+        words.next()
     }
 
     /// Returns the root, the directories above it, and those that the words name, where a program may look for a file:
@@ -639,6 +658,31 @@ mod tests {
             ("sqlite3 --init=data data", &[]),
             ("curl -d @data x", &[]),
             ("lint a.py", &["a.py"]),
+        ] {
+            assert_eq!(found(line, &root, "/usr/bin"), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn data_of_what_a_launcher_starts_may_change() {
+        let (_directory, root) = workspace();
+        fs::remove_file(root.join("run")).unwrap();
+        for (line, expected) in [
+            ("uv run notes --db data", &[][..]),
+            ("uv run --with notes notes -- data", &[]),
+            ("uv run -q -- notes data", &[]),
+            ("uv tool run notes data", &[]),
+            ("uvx notes --db=data", &[]),
+            ("npx -y notes data", &[]),
+            ("uv run notes a.py", &["a.py"]),
+            ("uv run data", &["data"]),
+            ("uv run python -m notes data", &["data"]),
+            ("uv run -s data notes", &["data"]),
+            ("uv run --script=data", &["data"]),
+            ("uv --directory run run -s data", &["data"]),
+            ("uv pip install -r data", &["data"]),
+            // `notes` may be the value of `-q`.
+            ("uv run -q notes data", &["data"]),
         ] {
             assert_eq!(found(line, &root, "/usr/bin"), expected, "{line}");
         }

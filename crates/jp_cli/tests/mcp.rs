@@ -8,8 +8,10 @@ mod support;
 mod terminal;
 
 use std::{
-    fs,
+    env, fs,
     io::{BufRead as _, BufReader, Read as _},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
     process::{Child, ChildStdout, Command, Stdio},
 };
 
@@ -401,6 +403,30 @@ fn server_of_the_user_that_runs_a_file_of_the_workspace_starts_only_where_they_a
 
     sandbox.write("~/.config/jp/config.toml", "");
     sandbox.jp(&[&["-c", "providers.mcp.notes.command=python3 notes.py"], &read[..]].concat()).succeeded();
+}
+
+#[test]
+fn server_of_the_user_that_their_own_path_finds_in_the_workspace_starts_unasked() {
+    let sandbox = with_program();
+    let notes = sandbox.path("notes.py");
+    let script = format!("#!/bin/sh\nexec python3 {}\n", notes.display());
+    sandbox.write(".venv/bin/notes-server", script);
+    let program = sandbox.path(".venv/bin/notes-server");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    sandbox.write(
+        "~/.config/jp/config.toml",
+        "[providers.mcp.notes]\ncommand = 'notes-server'
+",
+    );
+    let run_with = |directory: &Path| {
+        let path = format!("{}:{}", directory.display(), env::var("PATH").unwrap());
+        let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
+        command.env("PATH", path);
+        support::run(command)
+    };
+    run_with(program.parent().unwrap()).succeeded();
+    // Every workspace may have a directory of that name.
+    run_with(Path::new(".venv/bin")).failed(1, &["not started: it runs a file of the workspace"]);
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! What a person agrees to before a server is started that the workspace has a part in: its configuration, or its files.
 
-use std::{env, ffi::OsString};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+};
 
 use jp_config::{Entry, Layer};
 use jp_mcp::{Program, ServerConfig, Transport};
@@ -120,7 +123,9 @@ impl Reading<'_> {
         if !is_configured && !is_of_users_file() {
             return None;
         }
-        let scripts = find_scripts(context, server);
+        let path = path_of(server);
+        let path = if is_configured { path } else { path.as_deref().and_then(relative_directories) };
+        let scripts = find_scripts(context, server, path.as_deref());
         if !is_configured && scripts.is_empty() {
             return None;
         }
@@ -162,10 +167,25 @@ fn is_workspaces(layer: &Layer) -> bool {
 }
 
 /// Finds the files of the workspace that the command names.
-fn find_scripts(context: &Context<'_>, server: &ServerConfig) -> Vec<Script> {
-    let Transport::Stdio(Program { program, arguments, environment, .. }) = &server.transport else {
+fn find_scripts(context: &Context<'_>, server: &ServerConfig, path: Option<&OsStr>) -> Vec<Script> {
+    let Transport::Stdio(Program { program, arguments, .. }) = &server.transport else {
         return Vec::new();
     };
-    let path = environment.get("PATH").map(OsString::from).or_else(|| env::var_os("PATH"));
-    CommandWords { program, arguments }.scripts(context.workspace.root(), path.as_deref())
+    CommandWords { program, arguments }.scripts(context.workspace.root(), path)
+}
+
+/// Returns the `PATH` that the server's program is looked up in.
+fn path_of(server: &ServerConfig) -> Option<OsString> {
+    let Transport::Stdio(Program { environment, .. }) = &server.transport else { return None };
+    environment.get("PATH").map(OsString::from).or_else(|| env::var_os("PATH"))
+}
+
+/// Returns the directories of a `PATH` that each workspace has its own of, if there are any.
+///
+/// The others are the user's word, as their environment is, even if they are in the workspace: an activated `.venv`, or
+/// `~/.local/bin` if the home directory is the workspace.
+fn relative_directories(path: &OsStr) -> Option<OsString> {
+    let relative: Vec<_> = env::split_paths(path).filter(|directory| directory.is_relative()).collect();
+    // Joined, none would be one empty name, which is the current directory.
+    if relative.is_empty() { None } else { env::join_paths(relative).ok() }
 }
