@@ -77,7 +77,7 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let cause_text = cause.to_string();
+        let cause_text = cause_after(&text, cause);
         if !text.ends_with(&cause_text) {
             text.push_str(": ");
             text.push_str(&cause_text);
@@ -85,6 +85,16 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         source = cause.source();
     }
     text
+}
+
+/// Returns what a cause says after an error; a link that the error has just named is "it".
+pub(crate) fn cause_after(text: &str, cause: &(dyn Error + 'static)) -> String {
+    let cause_text = cause.to_string();
+    let link = cause.downcast_ref::<std::io::Error>().and_then(RefusedLink::behind);
+    match link.map(|RefusedLink { path }| path.display().to_string()) {
+        Some(path) if text.ends_with(&path) => cause_text.replacen(&path, "it", 1),
+        _ => cause_text,
+    }
 }
 
 /// Returns whether the process, or the system, has as many open files as it may have.

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     args::Global,
     environment::Environment,
-    error::{Code, Failure},
+    error::{Code, Failure, cause_after},
     interrupt::Interrupt,
     output::Output,
     servers::Servers,
@@ -413,6 +413,7 @@ fn read_optional(path: &Path) -> Result<Option<String>, Failure> {
 
 /// Makes the error for a configuration file that can't be read.
 fn unread(path: &Path, error: io::Error) -> Failure {
-    let message = format!("failed to read {}: {error}", path.display());
+    let deed = format!("failed to read {}", path.display());
+    let message = format!("{deed}: {}", cause_after(&deed, &error));
     Failure { message, ..Failure::from(error) }
 }
