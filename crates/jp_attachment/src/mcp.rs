@@ -8,6 +8,8 @@ use crate::{AttachError, Context, Declared, Handler, Notice, Resolved, Scheme, S
 const OWN: &str = "computer.jp/";
 /// How many milliseconds the server takes a resource for current.
 const TTL: &str = "computer.jp/ttlMs";
+/// Fields of the contents that jp has no place for.
+const UNKNOWN: &str = "computer.jp/unknown";
 
 /// Reads resources of MCP servers; whoever has the connections implements it.
 ///
@@ -120,10 +122,12 @@ fn read(declared: &Declared, context: &Context<'_>) -> Result<Vec<keep::Kept>, A
     Ok(kept)
 }
 
-/// Notes how long a resource is current, in the place of whatever the server put there.
+/// Notes how long a resource is current, in place of what the server says in jp's name.
+///
+/// Fields that jp doesn't know are there, too: the reader put them under [`UNKNOWN`].
 fn noted(mut resource: Resource, ttl: Option<Duration>) -> Resource {
     let mut meta = resource.meta.take().unwrap_or_default();
-    meta.retain(|key, _| !key.starts_with(OWN));
+    meta.retain(|key, _| key == UNKNOWN || !key.starts_with(OWN));
     if let Some(ttl) = ttl {
         meta.insert(TTL.to_owned(), u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX).into());
     }
@@ -219,8 +223,8 @@ mod tests {
     /// Is current for 5 s, whatever the server claims in jp's name.
     fn current(uri: &str) -> McpContents {
         let mut resource = Resource::new(uri, ResourceContent::Text("now".to_owned()));
-        let meta =
-            [(TTL, 9), ("computer.jp/x", 1), ("a.b/c", 2)].map(|(key, value)| (key.to_owned(), value.into()));
+        let meta = [(TTL, 9), ("computer.jp/x", 1), (UNKNOWN, 3), ("a.b/c", 2)]
+            .map(|(key, value)| (key.to_owned(), value.into()));
         resource.meta = Some(meta.into_iter().collect());
         let warnings = vec!["one content was".to_owned()];
         McpContents { contents: vec![resource], ttl: Some(Duration::from_secs(5)), warnings }
@@ -283,11 +287,11 @@ mod tests {
     }
 
     #[test]
-    fn only_the_ttl_of_the_answer_is_noted() {
+    fn ttl_of_the_answer_and_unknown_fields_are_kept() {
         let resolved = attach(&["mcp+a+note:current", "mcp+b+note:x"], |_| {}).unwrap();
         assert_eq!(mcp_ttl(&resolved.resources[0]), Some(Duration::from_secs(5)));
         let keys: Vec<_> = resolved.resources[0].meta.as_ref().unwrap().keys().cloned().collect();
-        assert_eq!(keys, ["a.b/c", TTL]);
+        assert_eq!(keys, [UNKNOWN, "a.b/c", TTL]);
         assert_eq!(mcp_ttl(&resolved.resources[1]), None);
         assert_eq!(resolved.resources[1].meta, None);
         let said: Vec<_> = resolved.notices.iter().map(ToString::to_string).collect();

@@ -397,6 +397,16 @@ fn change_of_a_resource_is_told() {
 }
 
 #[test]
+fn unknown_fields_of_attached_contents_are_kept() {
+    let server = answering("Yes.");
+    let mut state = notes();
+    state["resources"]["note:one"][0]["tone"] = json!("low");
+    let sandbox = with_servers(&server, &["docs"], &state);
+    asked(&sandbox, &["--new", "-a", "mcp+docs+note:one", "one"]).succeeded();
+    assert_eq!(request(&sandbox)["resources"][0]["_meta"], json!({"computer.jp/unknown": {"tone": "low"}}));
+}
+
+#[test]
 fn what_its_server_takes_for_current_is_not_read_for_a_notification() {
     let server = answering("Yes.");
     let mut state = notes();
