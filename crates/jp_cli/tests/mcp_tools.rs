@@ -616,15 +616,16 @@ fn workspace_is_the_root_and_the_model_is_not_the_servers_to_use() {
 fn calls_of_one_server_run_one_after_the_other_even_where_each_stands_for_itself() {
     let calls = vec![("peer_slow", json!({"pause": 100})); 3];
     let (server, sandbox) = calling_once(UNATTENDED, &calls);
-    // What is sent, and what comes back, is written down in one file on its way.
-    let command = format!("tee -a lines | '{}' modern | tee -a lines", hostile::program().display());
+    let command = format!("'{}' modern | tee -a lines", hostile::program().display());
     sandbox
         .write(USER, format!("{UNATTENDED}providers.mcp.peer.command = {}\n", json!(["sh", "-c", command])));
     sandbox.jp(&["q", "--new", "x"]).succeeded();
     let lines = fs::read_to_string(sandbox.path("lines")).unwrap();
-    let before_any_result = lines.lines().take_while(|line| !line.contains("Done, in three steps."));
-    let asked = before_any_result.filter(|line| line.contains("\"tools/call\"")).count();
-    assert_eq!(asked, 1, "{lines}");
+    let messages = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let tokens = messages.filter_map(|message| message["params"].get("progressToken")?.as_i64());
+    let tokens: Vec<i64> = tokens.collect();
+    assert_eq!(tokens.len(), 9, "each call reports three times: {lines}");
+    assert!(tokens.is_sorted(), "the calls overlapped: {lines}");
     assert_eq!(results(&server), ["Done, in three steps."; 3]);
 }
 

@@ -6,9 +6,11 @@
 use std::{
     ffi::OsStr,
     fs,
+    io::ErrorKind,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use jp_llm::testing::{Reply, Server, chunk};
@@ -29,9 +31,25 @@ pub struct Run {
     pub stderr: String,
 }
 
+/// Makes a temporary directory whose name is ten letters from G to V.
+///
+/// Paths are in many of the texts that tests search: a random name could hold the `a2` that a test doesn't want to find.
+fn make_directory() -> tempfile::TempDir {
+    loop {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
+        let digits = format!("{:05x}{:05x}", std::process::id() & 0xf_ffff, now & 0xf_ffff);
+        let name: String =
+            digits.chars().map(|digit| (b'G' + digit.to_digit(16).unwrap() as u8) as char).collect();
+        match tempfile::Builder::new().prefix(&name).rand_bytes(0).tempdir() {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            directory => return directory.unwrap(),
+        }
+    }
+}
+
 impl Sandbox {
     pub fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        let directory = make_directory();
         let home = directory.path().canonicalize().unwrap().join("jean");
         let root = home.join("work/project");
         fs::create_dir_all(root.join(".jp")).unwrap();
