@@ -101,6 +101,18 @@ fn calls_of_one_message_reach_a_server_one_after_the_other_and_in_order() {
 }
 
 #[test]
+fn call_after_the_server_ended_is_not_sent_and_says_so() {
+    let mut script = logging("log");
+    script["die"] = json!("add");
+    let calls = ["peer_add", "peer_commit"].map(|name| (name, json!({})));
+    let (server, sandbox, _) = asked(&[("peer", script)], &calls);
+    assert_eq!(calls_in(&sandbox, "log"), ["add begins"]);
+    let results = results(&server);
+    assert!(results[0].contains("What the call did before is not known."), "{results:?}");
+    assert!(results[1].contains("This call was not sent"), "{results:?}");
+}
+
+#[test]
 fn calls_to_two_servers_run_side_by_side() {
     let names = ["one_add", "one_commit", "two_add", "two_commit"];
     let servers = ["one", "two"].map(|name| {

@@ -533,7 +533,10 @@ impl Connection {
 
     /// Makes an error of a fault; where the server may be gone, with what it wrote last.
     fn ended(&self, fault: Fault) -> ServerError {
-        let is_gone = matches!(fault, Fault::Ended(_) | Fault::MessageTooLong(_) | Fault::Timeout { .. });
+        let is_gone = matches!(
+            fault,
+            Fault::Ended(_) | Fault::NotSent(_) | Fault::MessageTooLong(_) | Fault::Timeout { .. }
+        );
         // Each line is told once.
         let stderr = self
             .process

@@ -41,6 +41,9 @@ pub enum Fault {
     /// It is gone.
     #[error("{0}")]
     Ended(String),
+    /// It was gone before the request could be sent.
+    #[error("{0}")]
+    NotSent(String),
     /// It answered with an error.
     #[error("it answered `{method}` with the error {code}: {message}")]
     Refused {

@@ -50,7 +50,11 @@ impl Request {
     ) {
         let (signs, signals) = channel::unbounded_channel();
         let key = self.shared.begun(events.clone(), signs, progress);
-        let result = self.answered(key, cancelled, signals).await;
+        let gone = self.process.as_ref().filter(|process| process.has_ended());
+        let result = match gone {
+            Some(process) => Err(Fault::NotSent(process.end().await)),
+            None => self.answered(key, cancelled, signals).await,
+        };
         self.shared.ended(key);
         let result = match (result, &self.process) {
             (Err(Fault::Ended(_)), Some(process)) => Err(Fault::Ended(process.end().await)),

@@ -358,6 +358,9 @@ fn advice(fault: &Fault) -> &'static str {
         Fault::Ended(_) => {
             "What the call did before is not known. The server is gone until the person's next request, so go on without its tools."
         }
+        Fault::NotSent(_) => {
+            "This call was not sent, because the server was gone already. It stays gone until the user's next request, so continue without its tools."
+        }
         Fault::Timeout { .. } => {
             "What the call did so far is not known. Look whether it had an effect before you repeat it."
         }

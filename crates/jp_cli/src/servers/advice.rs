@@ -103,7 +103,7 @@ fn hint(error: &ServerError) -> Option<String> {
             ", which one that is installed at its first start needs",
         ),
         Fault::Timeout { timeout, .. } => longer("timeout_secs", timeout.as_secs(), ""),
-        Fault::Ended(_) if error.stderr.is_empty() => {
+        Fault::Ended(_) | Fault::NotSent(_) if error.stderr.is_empty() => {
             "it wrote nothing to stderr; in a shell its command may say more.".to_owned()
         }
         Fault::Refused { method, .. } if method == "resources/read" => {
@@ -131,7 +131,7 @@ fn hint(error: &ServerError) -> Option<String> {
         }
         Fault::Declined => return None,
         Fault::UrlRequired(_) => "it says which when it is asked at a terminal.".to_owned(),
-        Fault::Ended(_) | Fault::Refused { .. } | Fault::Interrupted => return None,
+        Fault::Ended(_) | Fault::NotSent(_) | Fault::Refused { .. } | Fault::Interrupted => return None,
     })
 }
 
