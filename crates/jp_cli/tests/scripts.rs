@@ -214,6 +214,21 @@ fn refresh_that_skips_an_unapproved_script_fails_and_says_what_to_do() {
 }
 
 #[test]
+fn ctrl_c_at_the_question_of_a_refresh_ends_it_and_is_no_skip() {
+    let server = answering("Yes.");
+    let sandbox = Sandbox::new().with_server(&server);
+    write_script(&sandbox, "one");
+    sandbox.jp(&["q", "--new", "-a", "cmd:sh x.sh", "x"]).succeeded();
+    assert_eq!(ran(&sandbox), "one\n");
+    write_script(&sandbox, "two");
+    let mut terminal = Terminal::run(sandbox.command(&["resource", "refresh"]));
+    terminal.answer("Run it? [y/N]", "\u{3}");
+    assert_eq!(terminal.wait(), 130, "{}", terminal.output());
+    assert!(!terminal.output().contains("skipped"), "{}", terminal.output());
+    assert_eq!(ran(&sandbox), "");
+}
+
+#[test]
 fn model_does_not_refresh_a_command_whose_script_has_changed() {
     let asked = answering("Seen.");
     let sandbox = Sandbox::new().with_server(&asked);

@@ -16,7 +16,7 @@ use super::{
     watched::watched,
 };
 use crate::{
-    error::{Failure, chain},
+    error::{Code, Failure, chain},
     output::{quoted, visible},
     servers::reading,
     workspace::Context,
@@ -204,6 +204,8 @@ fn parse_earlier(
         };
         match agreed {
             Ok(declared) => pending.declared.extend(declared),
+            // Ctrl-C at the question ends the command, also if it skips what is unavailable.
+            Err(failure) if failure.code == Code::Interrupted => return Err(failure),
             Err(failure) if resolving.unavailable == Unavailable::Skip => {
                 context.output.warn(&format!("skipped: {}", failure.message));
                 if lacks_approval {
