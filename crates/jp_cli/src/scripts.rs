@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashSet,
+    env,
     ffi::OsStr,
     fs::{self, File},
     io::{self, Read},
@@ -25,6 +26,17 @@ pub(crate) struct Script {
     file: PathBuf,
 }
 
+/// The `PATH` that programs are looked up in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SearchPath<'a> {
+    /// A program of any directory in it may be a file of the workspace.
+    Any(&'a OsStr),
+    /// Programs of its absolute directories belong to the user, even below the workspace: an
+    /// activated `.venv`, or `~/.local/bin` if the home directory is the workspace. Every workspace
+    /// has its own relative directories.
+    Users(&'a OsStr),
+}
+
 /// A program and its arguments, which start in the workspace root without a shell.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CommandWords<'a> {
@@ -37,9 +49,7 @@ impl CommandWords<'_> {
     ///
     /// An argument of an ordinary program is data, unless it looks like a script. What runs files, such as a shell,
     /// may run any of its arguments, or of what a line for a shell names.
-    ///
-    /// `path` is the `PATH` that the program is looked up in.
-    pub(crate) fn scripts(self, root: &Path, path: Option<&OsStr>) -> Vec<Script> {
+    pub(crate) fn scripts(self, root: &Path, path: Option<SearchPath<'_>>) -> Vec<Script> {
         let program = self.program_script(root, path);
         if program.is_none() && self.only_prints_files() {
             return Vec::new();
@@ -67,7 +77,7 @@ impl CommandWords<'_> {
     }
 
     /// Returns whether this is a line for a shell each command of which only prints, so that nothing in it runs a file.
-    fn line_only_prints(self, root: &Path, path: Option<&OsStr>) -> bool {
+    fn line_only_prints(self, root: &Path, path: Option<SearchPath<'_>>) -> bool {
         const SHELLS: [&str; 6] = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
         let [options, line] = self.arguments else { return false };
         let letters = options.strip_prefix('-').and_then(|letters| letters.strip_suffix('c'));
@@ -95,7 +105,7 @@ impl CommandWords<'_> {
     }
 
     /// Returns the program, if it is a file of the workspace.
-    fn program_script(self, root: &Path, path: Option<&OsStr>) -> Option<Script> {
+    fn program_script(self, root: &Path, path: Option<SearchPath<'_>>) -> Option<Script> {
         let has_separator = self.program.contains('/') || (cfg!(windows) && self.program.contains('\\'));
         let found = match has_separator {
             true => PathBuf::from(self.program),
@@ -429,10 +439,20 @@ fn without_dots(path: &Path) -> PathBuf {
     plain
 }
 
-/// Looks a program up as the system does, which takes a relative directory in `PATH` from where the program starts.
-fn find_program(name: &str, root: &Path, path: Option<&OsStr>) -> Option<PathBuf> {
-    let found = std::env::split_paths(path?).map(|directory| root.join(directory).join(name));
-    found.into_iter().find(|file| file.is_file() && is_executable(file))
+/// Looks up a program that may be a file of the workspace.
+///
+/// Like the system, it takes the first match in `PATH`, and a relative directory from where the
+/// program starts. If this match belongs to the user, a later one doesn't run.
+fn find_program(name: &str, root: &Path, search: Option<SearchPath<'_>>) -> Option<PathBuf> {
+    let (SearchPath::Any(path) | SearchPath::Users(path)) = search?;
+    let file_in = |directory: &Path| root.join(directory).join(name);
+    let has_program = |directory: &PathBuf| {
+        let file = file_in(directory);
+        file.is_file() && is_executable(&file)
+    };
+    let directory = env::split_paths(path).find(has_program)?;
+    let is_users = matches!(search, Some(SearchPath::Users(_))) && directory.is_absolute();
+    (!is_users).then(|| file_in(&directory))
 }
 
 fn is_empty(file: &Path) -> bool {
@@ -515,7 +535,8 @@ mod tests {
     fn found(line: &str, root: &Path, path: &str) -> Vec<String> {
         let words = shlex::split(line).unwrap();
         let command = CommandWords { program: &words[0], arguments: &words[1..] };
-        command.scripts(root, Some(OsStr::new(path))).into_iter().map(|script| script.word).collect()
+        let path = Some(SearchPath::Any(OsStr::new(path)));
+        command.scripts(root, path).into_iter().map(|script| script.word).collect()
     }
 
     #[test]

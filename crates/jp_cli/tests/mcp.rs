@@ -430,6 +430,27 @@ fn server_of_the_user_that_their_own_path_finds_in_the_workspace_starts_unasked(
 }
 
 #[test]
+fn server_of_the_user_starts_unasked_if_path_finds_their_program_before_a_file_of_the_workspace() {
+    let sandbox = with_program();
+    let notes = sandbox.path("notes.py");
+    let script = format!("#!/bin/sh\nexec python3 {}\n", notes.display());
+    for path in ["~/bin/notes-server", "notes-server"] {
+        let program = sandbox.write(path, &script);
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    sandbox.write("~/.config/jp/config.toml", "[providers.mcp.notes]\ncommand = 'notes-server'\n");
+    let run_with = |first: &Path, second: &Path| {
+        let path = format!("{}:{}:{}", first.display(), second.display(), env::var("PATH").unwrap());
+        let mut command = sandbox.command(&["mcp", "read", "notes", "note:one"]);
+        command.env("PATH", path);
+        support::run(command)
+    };
+    let (own, current) = (sandbox.path("~/bin"), Path::new("."));
+    run_with(&own, current).succeeded();
+    run_with(current, &own).failed(1, &["not started: it runs a file of the workspace"]);
+}
+
+#[test]
 fn all_that_the_workspace_adds_is_shown_before_it_is_agreed_to() {
     let sandbox = with_program();
     sandbox.write(

@@ -1,9 +1,6 @@
 //! What a person agrees to before a server is started that the workspace has a part in: its configuration, or its files.
 
-use std::{
-    env,
-    ffi::{OsStr, OsString},
-};
+use std::{env, ffi::OsString};
 
 use jp_config::{Entry, Layer};
 use jp_mcp::{Program, ServerConfig, Transport};
@@ -12,7 +9,7 @@ use super::{Reading, Refusal, Servers};
 use crate::{
     error::Failure,
     output::{Tone, visible, without_credentials},
-    scripts::{CommandWords, Script, as_they_are},
+    scripts::{CommandWords, Script, SearchPath, as_they_are},
     terminal::{Extent, Terminal, quote},
     workspace::Context,
 };
@@ -124,8 +121,8 @@ impl Reading<'_> {
             return None;
         }
         let path = path_of(server);
-        let path = if is_configured { path } else { path.as_deref().and_then(relative_directories) };
-        let scripts = find_scripts(context, server, path.as_deref());
+        let search = if is_configured { SearchPath::Any } else { SearchPath::Users };
+        let scripts = find_scripts(context, server, path.as_deref().map(search));
         if !is_configured && scripts.is_empty() {
             return None;
         }
@@ -167,7 +164,7 @@ fn is_workspaces(layer: &Layer) -> bool {
 }
 
 /// Finds the files of the workspace that the command names.
-fn find_scripts(context: &Context<'_>, server: &ServerConfig, path: Option<&OsStr>) -> Vec<Script> {
+fn find_scripts(context: &Context<'_>, server: &ServerConfig, path: Option<SearchPath<'_>>) -> Vec<Script> {
     let Transport::Stdio(Program { program, arguments, .. }) = &server.transport else {
         return Vec::new();
     };
@@ -178,14 +175,4 @@ fn find_scripts(context: &Context<'_>, server: &ServerConfig, path: Option<&OsSt
 fn path_of(server: &ServerConfig) -> Option<OsString> {
     let Transport::Stdio(Program { environment, .. }) = &server.transport else { return None };
     environment.get("PATH").map(OsString::from).or_else(|| env::var_os("PATH"))
-}
-
-/// Returns the directories of a `PATH` that each workspace has its own of, if there are any.
-///
-/// The others are the user's word, as their environment is, even if they are in the workspace: an activated `.venv`, or
-/// `~/.local/bin` if the home directory is the workspace.
-fn relative_directories(path: &OsStr) -> Option<OsString> {
-    let relative: Vec<_> = env::split_paths(path).filter(|directory| directory.is_relative()).collect();
-    // Joined, none would be one empty name, which is the current directory.
-    if relative.is_empty() { None } else { env::join_paths(relative).ok() }
 }

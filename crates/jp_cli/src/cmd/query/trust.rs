@@ -8,7 +8,7 @@ use jp_storage::Trust;
 
 use crate::{
     error::Failure,
-    scripts::{self, CommandWords, Script, as_they_are},
+    scripts::{self, CommandWords, Script, SearchPath, as_they_are},
     servers::{Servers, reading},
     terminal::Terminal,
     workspace::Context,
@@ -42,7 +42,7 @@ impl Approval {
 pub(super) fn find_scripts(declared: &Declared, place: &Place) -> Vec<Script> {
     let Source::Command(line) = &declared.source else { return Vec::new() };
     let words = CommandWords { program: line.program(), arguments: line.arguments() };
-    words.scripts(&place.root, env::var_os("PATH").as_deref())
+    words.scripts(&place.root, env::var_os("PATH").as_deref().map(SearchPath::Any))
 }
 
 /// Returns a declaration that came with the workspace or its history, or runs a script of the workspace, if it may be

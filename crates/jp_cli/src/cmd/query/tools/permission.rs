@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::{ALL, settings::Settings};
 use crate::{
     output::quoted,
-    scripts::{CommandWords, Script, as_they_are},
+    scripts::{CommandWords, Script, SearchPath, as_they_are},
     workspace::Context,
 };
 
@@ -113,7 +113,7 @@ const PARTS: [&str; 9] =
 fn find_scripts(tool: &Tool, root: &Path) -> Vec<Script> {
     let Source::Local(command) = &tool.source else { return Vec::new() };
     let Some((program, arguments)) = command.words.split_first() else { return Vec::new() };
-    CommandWords { program, arguments }.scripts(root, env::var_os("PATH").as_deref())
+    CommandWords { program, arguments }.scripts(root, env::var_os("PATH").as_deref().map(SearchPath::Any))
 }
 
 /// Returns the questions that the workspace has answered in the person's place, and how.
