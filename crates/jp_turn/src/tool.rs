@@ -97,10 +97,7 @@ impl Tool {
     /// image among the providers.
     ///
     /// Claude takes 5 MB of base64 for each image on Amazon Bedrock and Google Cloud
-    /// (<https://platform.claude.com/docs/de/build-with-claude/vision.md>); Anthropic's own API has refused more than
-    /// 5,242,880 bytes of it (<https://github.com/anthropics/claude-code/issues/14887>). Azure OpenAI takes 20 MB
-    /// (<https://portkey.ai/error-library/input-size-error-10044>), and Gemini at least 20 MB in a whole request
-    /// (<https://discuss.ai.google.dev/t/is-there-any-preprocessing-of-images-in-api/43061>).
+    /// (<https://platform.claude.com/docs/en/build-with-claude/vision>).
     ///
     /// An image costs by its dimensions, not by its bytes, so the limit for text would be the wrong measure, and it would
     /// leave out screenshots.
