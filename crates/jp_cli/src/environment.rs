@@ -37,7 +37,8 @@ pub(crate) struct Environment {
     pub(crate) stdout_is_terminal: bool,
     pub(crate) stderr_is_terminal: bool,
     pub(crate) no_color: bool,
-    /// Whether the terminal is dumb, or of no type that is known: it may have no colours and can't overwrite a line.
+    /// Whether `TERM` is `dumb` or empty. Such a terminal may have no colours and can't overwrite a
+    /// line.
     pub(crate) terminal_is_dumb: bool,
 }
 

@@ -194,7 +194,8 @@ fn keep_unknown(object: &mut Map<String, Value>, known: &[&str]) {
     }
 }
 
-/// Removes what only jp says of a block and of the resource in it: a server's word for it would pass for jp's.
+/// Removes the fields of a block and of its resource that only jp may set. From a server, they
+/// would look like jp's own.
 fn remove_own_fields(block: &mut Value) {
     for at in ["", "/resource"] {
         let Some(Value::Object(object)) = block.pointer_mut(at) else { continue };

@@ -146,10 +146,12 @@ impl Http {
         }
     }
 
-    /// Waits until the server has answered the request for the session's stream, but no longer than [`STREAM_TIMEOUT`].
+    /// Waits until the server has answered the request for the session's stream, but no longer than
+    /// [`STREAM_TIMEOUT`].
     ///
-    /// A server asks its questions on this stream if they belong to no request of ours. Official SDKs drop such a question
-    /// while the stream isn't open, and the call that asks it then never ends.
+    /// A server asks its questions on this stream if they belong to no request of ours. Official
+    /// SDKs drop such a question while the stream isn't open, and the call that asks it then never
+    /// ends.
     async fn wait_for_stream(&self) {
         let mut awaits_stream = self.awaits_stream.subscribe();
         let opened = awaits_stream.wait_for(|awaits| !awaits);

@@ -1,4 +1,5 @@
-//! What a person agrees to before a server is started that the workspace has a part in: its configuration, or its files.
+//! The approval that a server needs before it starts, if the workspace configures it or it runs a
+//! file of the workspace.
 
 use std::{env, ffi::OsString};
 
@@ -21,7 +22,8 @@ pub(super) struct Agreement {
     text: String,
     /// The same for people, a line for each setting.
     lines: Vec<String>,
-    /// Whether the workspace configures any of it; if not, the server is the user's and runs a file of the workspace.
+    /// Whether the workspace configures any of it. If not, the server is the user's and runs a file
+    /// of the workspace.
     is_configured: bool,
 }
 
@@ -36,8 +38,10 @@ impl Agreement {
 }
 
 impl Servers {
-    /// Returns whether a server may be started; asks the person where the workspace has a part in it and they have not been
-    /// asked before. To be called by whoever has the terminal, before [`Self::connect`].
+    /// Returns whether a server may start. Asks the user if the workspace has a part in it and they
+    /// have not been asked before.
+    ///
+    /// The caller must have the terminal, and call this before [`Self::connect`].
     pub(crate) fn agreed(&self, context: &Context<'_>, name: &str) -> Result<bool, Failure> {
         let Some(agreement) = self.open(context, name) else { return Ok(self.may_start(name)) };
         let is_agreed = self.asked(context, name, agreement)?;
@@ -58,7 +62,7 @@ impl Servers {
         self.agreement(name).is_some_and(|agreement| agreement.is_configured)
     }
 
-    /// Returns what the person has yet to be asked about, if anything; what they said before is said.
+    /// Returns what the user still has to be asked about, if anything. An earlier answer counts.
     fn open(&self, context: &Context<'_>, name: &str) -> Option<&Agreement> {
         let agreement = self.agreement(name)?;
         let mut said = self.said();
@@ -109,9 +113,10 @@ impl Servers {
 }
 
 impl Reading<'_> {
-    /// Returns what the person has to agree to; nothing where the workspace has no part in it.
+    /// Returns what the user has to approve, if the workspace has a part in the server.
     ///
-    /// What the user's file says was said before they knew this workspace, whose file it may happen to name.
+    /// A command in the user's own configuration is older than this workspace, and may name one of
+    /// its files by accident.
     pub(super) fn agreement(&self, context: &Context<'_>, server: &ServerConfig) -> Option<Agreement> {
         let key = format!("providers.mcp.{}", self.name);
         let layers = self.config.contributors(&key);
