@@ -32,9 +32,9 @@ use crate::{
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long requests wait for the server to open the session's stream.
 ///
-/// It costs one round trip with a server that sends its headers at once. One that sends them with the first event costs this
-/// much, once for each session.
-const STREAM_TIMEOUT: Duration = Duration::from_secs(1);
+/// A server that sends its headers at once costs one round trip, which may take a second on a busy
+/// machine. A server that sends them with the first event costs this much, once for each session.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(3);
 /// How much of the body of an error is read.
 const MAX_ERROR_BYTES: usize = 64_000;
 const SESSION_ID: &str = "mcp-session-id";
