@@ -9,8 +9,8 @@ const HIDDEN: &str = "…";
 
 /// Returns a value for display, with possible secrets hidden.
 ///
-/// These are the headers and variables of MCP servers, what their arguments and URLs hold of secrets, and commands that
-/// print an API key.
+/// It hides the headers and variables of MCP servers, the secrets in their arguments and URLs, and
+/// commands that print an API key.
 #[must_use]
 pub fn without_secrets(key: &Key, value: &Value) -> Value {
     match (server_field(key), value) {
@@ -52,8 +52,8 @@ pub(crate) fn argument_without_secrets(text: &str) -> String {
     }
 }
 
-/// Returns a `KEY=VALUE` of the command line as people are shown it where the key is unknown: nobody knows whether the
-/// value is a secret.
+/// Returns a `KEY=VALUE` argument for display with the value hidden: if the key is unknown, the
+/// value may be a secret.
 pub(crate) fn argument_without_value(text: &str) -> String {
     find_equals(text).map_or_else(|| text.to_owned(), |equals| format!("{}={HIDDEN}", &text[..equals]))
 }
@@ -67,7 +67,8 @@ fn is_secret(key: &Key) -> bool {
     }
 }
 
-/// Returns whether a key is in a table of an MCP server: headers or variables, also where that name is mistyped.
+/// Returns whether a key is in a table of an MCP server: headers or variables, also where that name
+/// is mistyped.
 fn is_in_server_table(key: &Key) -> bool {
     matches!(key.parts().collect::<Vec<_>>()[..], ["providers", "mcp", _, _, _, ..])
 }
@@ -82,8 +83,10 @@ fn may_hold_secrets(table: &Key, text: &str) -> bool {
         && ["headers", "environment", "api_key_command", "arguments"].iter().any(|field| text.contains(field))
 }
 
-/// Returns whether the text of an MCP server, or of a field of one, holds a secret in a command line or a URL. Nobody sees
-/// whether an argument that is appended follows a flag for a secret.
+/// Returns whether the text of an MCP server, or of a field of one, may hold a secret in a command
+/// line or a URL.
+///
+/// An appended argument may be a secret because its flag is in another layer.
 fn is_part_of_server_with_secrets(key: &Key, text: &str) -> bool {
     const PUNCTUATION: [char; 7] = ['"', '\'', ',', '[', ']', '{', '}'];
     let is_server = matches!(key.parts().collect::<Vec<_>>()[..], ["providers"] | ["providers", "mcp", ..]);
@@ -111,33 +114,79 @@ fn line_without_secrets(line: &str) -> String {
 
 /// Returns the words of a command line with the secrets in them hidden.
 fn words_without_secrets<'w>(words: impl Iterator<Item = &'w str>) -> Vec<String> {
-    let mut is_announced = false;
+    let mut previous = "";
     let shown = words.map(|word| {
-        let is_secret = is_announced && !word.starts_with("--");
-        is_announced = announces_secret(word);
-        if is_secret { HIDDEN.to_owned() } else { word_without_secrets(word) }
+        let is_secret = announces_secret(previous) && !word.starts_with("--");
+        let shown = if is_secret && !word.is_empty() {
+            HIDDEN.to_owned()
+        } else {
+            word_without_secrets(word, previous)
+        };
+        // Several spaces, or the brackets of a list, leave empty words between a flag and its
+        // value.
+        previous = if word.is_empty() { previous } else { word };
+        shown
     });
     shown.collect()
 }
 
-/// Returns whether the word after this one is a secret: `--token`, or the scheme of an `Authorization` header.
+/// Returns whether the word after this one is a secret: `--token`, or the scheme of an
+/// `Authorization` header.
 fn announces_secret(word: &str) -> bool {
     let is_scheme = ["basic", "bearer"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme));
     let is_flag = word.starts_with('-') && !word.contains(['=', ':']) && is_secret_name(word);
     is_scheme || is_flag
 }
 
-/// Returns a word with the secret in it hidden: in `--api-key=…`, `Authorization: …`, `Bearer …` or the query of a URL.
-fn word_without_secrets(word: &str) -> String {
-    let is_name = |name: &str| !name.contains([' ', '/', '?']) && is_secret_name(name);
-    if let Some(end) = word.find(['=', ':']).filter(|end| is_name(&word[..*end])) {
-        let separator = if word[end..].starts_with(": ") { 2 } else { 1 };
-        return format!("{}{HIDDEN}", &word[..end + separator]);
+/// Returns a word with the secret in it hidden: in `--env=API_KEY=…`, `Authorization: …`,
+/// `Bearer …`, `--user=me:…` or the query of a URL.
+fn word_without_secrets(word: &str, previous: &str) -> String {
+    let word = url_without_query(word);
+    let Some(start) = find_secret(&word, previous) else { return word };
+    format!("{}{HIDDEN}", &word[..start])
+}
+
+/// Returns where a secret begins in a word that follows another.
+fn find_secret(word: &str, previous: &str) -> Option<usize> {
+    let is_separator = |character: char| character.is_whitespace() || "=:".contains(character);
+    let (mut previous, mut rest) = (previous, word);
+    while let Some((name, after)) = rest.split_once(is_separator) {
+        let separator = &rest[name.len()..rest.len() - after.len()];
+        let is_announced = match separator {
+            ":" if follows_user_flag(name, previous) => !is_scheme_of_url(name, after),
+            "=" | ":" => is_name_of_secret(name),
+            _ => announces_secret(name),
+        };
+        if is_announced {
+            let value = if separator == ":" { after.strip_prefix(' ').unwrap_or(after) } else { after };
+            return Some(word.len() - value.len());
+        }
+        previous = if name.is_empty() { previous } else { name };
+        rest = after;
     }
-    match word.split_once(' ') {
-        Some((scheme, _)) if announces_secret(scheme) => format!("{scheme} {HIDDEN}"),
-        _ => url_without_query(word),
-    }
+    None
+}
+
+/// Returns whether a text before `=` or `:` names a secret, also if it follows the letter of a
+/// flag: `-HAuthorization`.
+fn is_name_of_secret(name: &str) -> bool {
+    let after_letter = name.strip_prefix('-').and_then(|letters| {
+        let mut characters = letters.chars();
+        characters.next().filter(|letter| letter.is_alphabetic())?;
+        Some(characters.as_str())
+    });
+    !name.contains(['/', '?']) && (is_secret_name(name) || after_letter.is_some_and(is_secret_name))
+}
+
+/// Returns whether a text before `:` is the name in `NAME:PASSWORD`: curl's `--user=me:…`,
+/// `-u me:…` and `-ume:…`.
+fn follows_user_flag(name: &str, previous: &str) -> bool {
+    const FLAGS: [&str; 4] = ["--proxy-user", "--user", "-U", "-u"];
+    FLAGS.contains(&previous) || name.starts_with("-U") || name.starts_with("-u")
+}
+
+fn is_scheme_of_url(name: &str, after: &str) -> bool {
+    matches!(name, "http" | "https") && after.starts_with("//")
 }
 
 /// Returns a text with the values in the query of its URL hidden; those of the names stay.
@@ -152,7 +201,8 @@ fn url_without_query(text: &str) -> String {
     format!("{}{}{}", &text[..start], shown.join("&"), &text[end..])
 }
 
-/// Returns whether the name of a variable, a flag or a header suggests a secret, by the words in it.
+/// Returns whether the name of a variable, a flag or a header suggests a secret, by the words in
+/// it.
 #[must_use]
 pub fn is_secret_name(name: &str) -> bool {
     const NAMES: [&str; 2] = ["DATABASE_URL", "SSHPASS"];
@@ -215,6 +265,8 @@ mod tests {
                 "providers.mcp.docs.header.Authorization:=…",
             ),
             ("providers.llm.x.api_key_command+=s", "providers.llm.x.api_key_command+=…"),
+            ("providers.mcp.docs.command=docker run --env=API_KEY=s x", "providers.mcp.docs.command=…"),
+            ("providers.mcp.docs.command:=[\"curl\", \"-u\", \"me:s\"]", "providers.mcp.docs.command:=…"),
             ("providers.mcp.docs={ command = 'a' }", "providers.mcp.docs={ command = 'a' }"),
             ("assistant.system_prompt=headers", "assistant.system_prompt=headers"),
             ("file.toml", "file.toml"),
@@ -234,6 +286,14 @@ mod tests {
             ("curl -H Authorization:s", "curl -H Authorization:…"),
             ("npx remote https://h/mcp?key=s&t", "npx remote https://h/mcp?key=…&…"),
             ("npx --url=https://h/mcp?key=s#f", "npx --url=https://h/mcp?key=…#f"),
+            ("docker run --env=API_KEY=s x", "docker run --env=API_KEY=… x"),
+            ("git --config-env=DB_PASSWORD=s", "git --config-env=DB_PASSWORD=…"),
+            ("curl --header='X-Api-Key: s' x", "curl …"),
+            ("curl -d 'a=b&token=s' x", "curl …"),
+            ("curl --user=me:s -u me:s -Ume:s", "curl --user=me:… -u me:… -Ume:…"),
+            ("curl -u  me:s --token  s", "curl -u  me:… --token  …"),
+            ("notes -u https://h/x -url=https://h:80", "notes -u https://h/x -url=https://h:80"),
+            ("npx https://h/mcp?a=s&key=s&t", "npx https://h/mcp?a=…&key=…"),
             ("notes --port=80 C:\\x a:b 'c d'", "notes --port=80 C:\\x a:b 'c d'"),
         ] {
             assert_eq!(line_without_secrets(line), shown);
@@ -241,6 +301,18 @@ mod tests {
         let words = ["--header", "Authorization: Bearer s", "Bearer s", "X-Api-Key: s", "bearer", "s"];
         let shown = ["--header", "Authorization: …", "Bearer …", "X-Api-Key: …", "bearer", "…"];
         assert_eq!(words_without_secrets(words.into_iter()), shown);
+        for (word, shown) in [
+            ("--header=Authorization: Bearer s", "--header=Authorization: …"),
+            ("-HAuthorization: Bearer s", "-HAuthorization: …"),
+            ("-key=s", "-key=…"),
+            ("X-Forwarded: Bearer s", "X-Forwarded: Bearer …"),
+            ("{\"a\": \"b\", \"token\": \"s\"}", "{\"a\": \"b\", \"token\": …"),
+            ("export TOKEN=s; curl x", "export TOKEN=…"),
+            ("curl -u me:s x", "curl -u me:…"),
+            ("notes --token\ts", "notes --token\t…"),
+        ] {
+            assert_eq!(words_without_secrets([word].into_iter()), [shown]);
+        }
     }
 
     #[test]
