@@ -383,7 +383,13 @@ fn workspace_takes_no_name_that_differs_from_a_known_providers_only_in_case() {
         sandbox.write(".jp/config.toml", provider(name, other.url()));
         let said = format!("providers.llm.{name}.base_url in .jp/config.toml is ignored");
         let words = [&*format!("nothing is known of the provider `{name}`"), &said, &format!("`{known}`")];
-        ask(&sandbox, &["--model", &format!("{name}/m")]).failed(1, &words);
+        let refused = ask(&sandbox, &["--model", &format!("{name}/m")]).failed(1, &words);
+        assert!(
+            !refused.stderr.contains(&format!("set providers.llm.{name}.base_url")),
+            "{}",
+            refused.stderr
+        );
+        assert!(refused.stderr.contains(&format!("hint: use `--model {known}/m`")), "{}", refused.stderr);
     }
     // Nor if the workspace chooses the model, too.
     let chosen = format!("assistant.model.id = 'WORK/m'\n{}", provider("WORK", other.url()));

@@ -93,19 +93,24 @@ pub(crate) fn configured(config: &Resolved) -> Result<Option<Model>, Failure> {
 
 /// Returns a provider's model, wherever the provider is.
 pub(crate) fn of_provider(config: &Resolved, provider: &str, name: &str) -> Result<Model, Failure> {
-    let ProviderSettings { settings, ignored } = ConfiguredProvider::new(config, provider).settings();
+    const CASE: &str = "provider names are case-sensitive.";
+    let configured = ConfiguredProvider::new(config, provider);
+    let ProviderSettings { settings, ignored } = configured.settings();
     let base_url = settings.base_url;
     let base_url = base_url.as_deref().or_else(|| default_base_url(provider)).ok_or_else(|| {
         let of_which =
             if name.is_empty() { String::new() } else { format!(" of the model `{provider}/{name}`") };
         let unknown = Failure::new(format!("nothing is known of the provider `{provider}`{of_which}"));
-        ignored
-            .iter()
-            .fold(unknown, |failure, one| one.explain(failure))
-            .with_hint(format!(
-                "set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."
-            ))
-            .with_hint("`--model llamacpp/NAME` and `--model ollama/NAME` need no configuration.")
+        let unknown = ignored.iter().fold(unknown, |failure, one| one.explain(failure));
+        match configured.namesake() {
+            Some(known) if name.is_empty() => unknown.with_hint(format!("use `{known}`: {CASE}")),
+            Some(known) => unknown.with_hint(format!("use `--model {known}/{name}`: {CASE}")),
+            None => unknown
+                .with_hint(format!(
+                    "set providers.llm.{provider}.base_url to the root of a server that speaks Chat Completions."
+                ))
+                .with_hint("`--model llamacpp/NAME` and `--model ollama/NAME` need no configuration."),
+        }
     })?;
     let base_url = BaseUrl::parse(base_url).map_err(|error| {
         Failure::from(error).with_hint(format!("it is what providers.llm.{provider}.base_url says."))

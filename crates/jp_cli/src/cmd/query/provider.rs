@@ -132,7 +132,7 @@ impl<'a> ConfiguredProvider<'a> {
 
     /// Returns the provider of the user or of jp whose name differs from this one's only in case. People take the two
     /// for one.
-    fn namesake(self) -> Option<String> {
+    pub(super) fn namesake(self) -> Option<String> {
         let name = self.provider.to_lowercase();
         let is_built_in = name != self.provider && default_base_url(&name).is_some();
         self.users_namesake().map(str::to_owned).or_else(|| is_built_in.then_some(name))
