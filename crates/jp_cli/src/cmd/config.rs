@@ -54,8 +54,10 @@ fn shown_layer(entry: &Entry<'_>) -> String {
     shown_text(&entry.key, &entry.layer.to_string())
 }
 
-/// Returns a text of an entry without the credentials of its URLs, and none of an MCP server's that looks like a secret
-/// by itself, such as a token among the arguments.
+/// Returns a text of an entry without the credentials of its URLs.
+///
+/// If the text belongs to an MCP server and looks like a secret, such as a token in an argument, it
+/// is hidden completely.
 fn shown_text(key: &Key, text: &str) -> String {
     let is_servers = key.parts().take(2).eq(["providers", "mcp"]);
     let text = without_credentials(text);
