@@ -621,6 +621,10 @@ fn what_cant_be_offered_is_found_before_anything_happens() {
             "x = { command = \"sh -c 'grep {{tool.arguments.word}} a'\" }",
             "hint: pass the argument as a word of its own: command = [\"sh\", \"-c\", 'grep -e \"$1\"",
         ),
+        (
+            "x = { command = \"gawk -f a.awk -e '/{{tool.arguments.word}}/'\" }",
+            "hint: awk takes the argument with `-v word={{tool.arguments.word}}`",
+        ),
         ("'a b' = { command = 'a' }", "conversation.tools.'a b' in"),
         ("'é' = { command = 'a' }", "declares a tool whose name providers refuse"),
         (&*long, "declares a tool whose name providers refuse"),

@@ -171,6 +171,8 @@ fn check_name(settings: Settings<'_>) -> Result<(), Failure> {
 fn command(settings: Settings<'_>, own: &ToolSettings) -> Result<Command, Failure> {
     const EXAMPLE: &str = r#"name a program and its arguments: command = "scripts/count --lines""#;
     const SAFE: &str = r#"pass the argument as a word of its own: command = ["sh", "-c", 'grep -e "$1" notes.txt', "sh", "{{tool.arguments.pattern}}"]"#;
+    const FILTERS: &str =
+        "awk takes the argument with `-v word={{tool.arguments.word}}`, sed after `-e PROGRAM --`.";
     let words = match &own.command {
         None => {
             let failure = settings.fault(&[], "has no command, and is no tool of jp's own");
@@ -185,8 +187,12 @@ fn command(settings: Settings<'_>, own: &ToolSettings) -> Result<Command, Failur
     }
     let command = Command { words };
     if let Some(code) = command.unsafe_code() {
-        let fault = format!("puts a model's argument inside code: {code:?}; the model could run any command");
-        return Err(settings.fault(&["command"], &fault).with_hint(SAFE));
+        let fault = format!(
+            "puts a model's argument where it may be code: {code:?}; the model could run any command"
+        );
+        let failure = settings.fault(&["command"], &fault).with_hint(SAFE);
+        let is_filter = command.words.iter().any(|word| word.ends_with("awk") || word.ends_with("sed"));
+        return Err(if is_filter { failure.with_hint(FILTERS) } else { failure });
     }
     Ok(command)
 }
