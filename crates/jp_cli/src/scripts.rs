@@ -54,9 +54,6 @@ impl CommandWords<'_> {
         if program.is_none() && self.only_prints_files() {
             return Vec::new();
         }
-        if self.line_only_prints(root, path) {
-            return Vec::from_iter(program);
-        }
         let directories = self.directories(root);
         // An interpreter may come after its file: `find run -exec sh {} ;`.
         let mut all_words = self.arguments.iter().flat_map(|argument| words(argument));
@@ -74,34 +71,6 @@ impl CommandWords<'_> {
         let mut seen = HashSet::new();
         scripts.retain(|script| seen.insert((script.word.clone(), script.file.clone())));
         scripts
-    }
-
-    /// Returns whether this is a line for a shell each command of which only prints, so that nothing in it runs a file.
-    fn line_only_prints(self, root: &Path, path: Option<SearchPath<'_>>) -> bool {
-        const SHELLS: [&str; 6] = ["ash", "bash", "dash", "ksh", "sh", "zsh"];
-        let [options, line] = self.arguments else { return false };
-        let letters = options.strip_prefix('-').and_then(|letters| letters.strip_suffix('c'));
-        let is_line = letters.is_some_and(|letters| letters.chars().all(|letter| "elux".contains(letter)));
-        if !is_line || !SHELLS.contains(&base_name(self.program)) {
-            return false;
-        }
-        let directories = self.directories(root);
-        // After `cd`, a relative directory of `PATH` is another one.
-        let is_script = |program: &str| {
-            let found = directories.iter().filter_map(|directory| find_program(program, directory, path));
-            found.into_iter().any(|file| workspace_file(root, &file).is_some())
-        };
-        let only_prints = |command: &str| {
-            // Quotes that a separator takes apart can't be read.
-            let Some(words) = shlex::split(command) else { return false };
-            let Some((program, arguments)) = words.split_first() else { return true };
-            // What a variable or `$'\x2d'` gives may be an option.
-            let is_known = PRINTERS.contains(&&**program) || !command.contains('$');
-            is_known && !is_script(program) && CommandWords { program, arguments }.only_prints_files()
-        };
-        // This `&` ends no command.
-        let line = line.replace(" 2>&1", " ");
-        line.split([';', '|', '&', '\n', '(', ')', '{', '}', '`']).all(only_prints)
     }
 
     /// Returns the program, if it is a file of the workspace.
@@ -159,21 +128,22 @@ impl CommandWords<'_> {
 
     /// Returns whether the program does nothing with the files that its arguments name but to print of them.
     ///
-    /// Of git that is said of a few commands, of sed where it prints lines by their numbers.
+    /// No option makes one of these programs run another or write a file, except those that are refused here. What a
+    /// line for a shell does isn't read: there, `cat data >.git/config; git diff` runs what the data says.
     fn only_prints_files(self) -> bool {
         const GIT: [&str; 6] = ["blame", "diff", "log", "ls-files", "show", "status"];
         let has_option = |options: &[&str]| {
             self.arguments.iter().any(|argument| options.iter().any(|option| argument.starts_with(option)))
         };
+        // `--output` writes a file, and git lets one abbreviate it.
+        let is_output = |argument: &String| argument.starts_with("--o") && argument != "--oneline";
         match (self.program, self.arguments) {
             ("git", arguments) => {
                 let command = arguments.iter().find(|argument| *argument != "--no-pager");
-                command.is_some_and(|command| GIT.contains(&&**command))
+                command.is_some_and(|command| GIT.contains(&&**command)) && !arguments.iter().any(is_output)
             }
             // These options name a program.
             ("rg", _) => !has_option(&["--pre", "--hostname-bin"]),
-            // `--compress-program`, which GNU lets one abbreviate.
-            ("sort", _) => !has_option(&["--co"]),
             ("sed", [option, lines, files @ ..]) => {
                 let is_of_numbers = lines.chars().all(|c| c.is_ascii_digit() || ",;$p".contains(c));
                 option == "-n" && is_of_numbers && !files.iter().any(|file| file.starts_with('-'))
@@ -198,38 +168,26 @@ pub(crate) fn names(scripts: &[Script]) -> String {
     scripts.iter().map(|script| script.word.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Programs that do nothing with files but to print of them, whatever their options, and what a line for a shell has
-/// between these. Not `printf`: with `-v PATH` it decides what runs next.
-const PRINTERS: [&str; 29] = [
+/// Programs that do nothing with files but to print of them, whatever their options and operands.
+///
+/// Not `file` (`-C` writes), `sort` (`-o` writes, `--compress-program` runs), `tree` (`-o`), `uniq` and `xxd` (the second
+/// operand is written to), `jq` (`-f` names a program).
+const PRINTERS: [&str; 15] = [
     "cat",
-    "cd",
     "cmp",
-    "column",
-    "comm",
-    "cut",
     "diff",
-    "du",
-    "echo",
     "egrep",
     "fgrep",
-    "file",
     "grep",
     "head",
-    "jq",
     "ls",
     "md5sum",
     "nl",
-    "paste",
     "sha256sum",
     "stat",
     "tac",
     "tail",
-    "tr",
-    "tree",
-    "true",
-    "uniq",
     "wc",
-    "xxd",
 ];
 
 /// Returns whether a program runs files that its arguments name: an interpreter, or one that starts another program.
@@ -460,10 +418,10 @@ fn is_empty(file: &Path) -> bool {
 }
 
 fn looks_like_script(file: &Path) -> bool {
-    const EXTENSIONS: [&str; 31] = [
-        "awk", "bash", "bat", "cjs", "cmd", "csh", "cts", "el", "exp", "fish", "groovy", "jl", "js", "ksh",
-        "lua", "mjs", "mk", "mts", "php", "pl", "ps1", "py", "r", "rb", "sed", "sh", "sql", "tcl", "ts",
-        "vim", "zsh",
+    const EXTENSIONS: [&str; 32] = [
+        "awk", "bash", "bat", "cjs", "cmd", "csh", "cts", "el", "exp", "fish", "groovy", "jl", "jq", "js",
+        "ksh", "lua", "mjs", "mk", "mts", "php", "pl", "ps1", "py", "r", "rb", "sed", "sh", "sql", "tcl",
+        "ts", "vim", "zsh",
     ];
     let extension = file.extension().and_then(OsStr::to_str).map(str::to_ascii_lowercase);
     let has_shebang = || {
@@ -594,8 +552,8 @@ mod tests {
             ("sh -c 'sh <>data'", &["data"]),
             ("m4 data", &["data"]),
             ("rg --hostname-bin=bin/tool x", &["bin/tool"]),
-            ("sh -c 'echo x >>data; wc -l <data'", &[]),
-            ("sh -c 'cat data | head'", &[]),
+            ("sh -c 'echo x >>data; wc -l <data'", &["data"]),
+            ("sh -c 'cat data | head'", &["data"]),
             ("sh -c 'cat <data | sh'", &["data"]),
             ("sh -c 'echo $(. ./data)'", &["./data"]),
             ("sh -c 'cd bin && ./tool'", &["bin/tool"]),
@@ -647,12 +605,27 @@ mod tests {
             ("sed -n 1,9p a.py", &[][..]),
             ("sed -n 1p x -f data", &["data"]),
             ("sed -n '1e sh data' x", &["data"]),
-            ("sort a.py", &[]),
-            ("sort --compress-prog=./run data", &["./run"]),
+            ("tail -n 5 a.py", &[]),
             ("git --no-pager diff a.py", &[]),
-            ("sh -c 'git diff a.py | head'", &[]),
-            ("bash -lc 'cd bin && rg x tool | sort'", &[]),
-            ("sh -c 'sed -n 1,9p data'", &[]),
+            ("git log --oneline a.py", &[]),
+            ("sh -c 'git diff | head'", &[]),
+            ("rg --pre a.py x", &["a.py"]),
+            // These may write what git, for one, runs next.
+            ("git log --output=a.py", &["a.py"]),
+            ("git log --outp a.py", &["a.py"]),
+            ("sort -o x a.py", &["a.py"]),
+            ("sort --compress-prog=./run data", &["./run"]),
+            ("uniq a.py x", &["a.py"]),
+            ("tree -o x a.py", &["a.py"]),
+            ("file -C -m a.py", &["a.py"]),
+            ("sh -c 'cat data > .git/config; git status'", &["data"]),
+            ("sh -c 'sort -o .git/config data; git status'", &["data"]),
+            ("sh -c 'uniq data .git/config; git diff'", &["data"]),
+            // `{cat` is a word, and `>|` writes to a file.
+            ("sh -c 'rg x {cat --pre ./run notes'", &["./run"]),
+            ("sh -c 'rg x notes >|cat --pre ./run'", &["./run"]),
+            ("sh -c 'rg x notes >&cat --pre ./run'", &["./run"]),
+            ("sh -c 'sort x {cat --compress-program=./run'", &["./run"]),
             ("sh -c 'rg --pre ./run x'", &["./run"]),
             ("sh -c 'rg \"--pre\" ./run x'", &["./run"]),
             ("bash -c \"rg $'\\x2d-pre' ./run x\"", &["./run"]),
@@ -667,9 +640,10 @@ mod tests {
     #[test]
     fn data_of_an_ordinary_program_may_change() {
         let (_directory, root) = workspace();
+        fs::write(root.join("filter.jq"), ".\n").unwrap();
         for (line, expected) in [
             ("jq .version data", &[][..]),
-            ("jq . a.py", &[]),
+            ("jq -f filter.jq data", &["filter.jq"]),
             ("sed -n 1,9p data", &[]),
             ("sed -f data a.txt", &["data"]),
             ("awk -fdata a.txt", &["data"]),

@@ -243,8 +243,8 @@ fn ctrl_c_ends_what_a_page_takes() {
     assert_eq!(error(&sandbox), "The call was interrupted.");
 }
 
-/// A command that counts its runs.
-const COUNT: &str = "cmd:sh -c 'echo x >> runs; wc -l < runs'";
+/// A command that counts its runs. A pattern stands for its file: jp would ask about a changed file that it names.
+const COUNT: &str = "cmd:sh -c 'echo x >> runs; cat run? | wc -l'";
 
 fn with_command() -> (Server, Sandbox) {
     let sandbox = Sandbox::new();

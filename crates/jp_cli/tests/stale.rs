@@ -278,7 +278,8 @@ fn what_names_a_snapshot_is_refused_by_name_and_file() {
 fn program_runs_only_with_the_persons_word_and_its_new_output_is_told() {
     let server = answering("Yes.");
     let sandbox = Sandbox::new().with_server(&server);
-    let table = r#"{ type = "cmd", path = "sh", params = { arg = ["-c", "echo >> runs; cat state"] }, refresh = "notify" }"#;
+    // jp asks about a file that the line names, but not about one that a pattern finds.
+    let table = r#"{ type = "cmd", path = "sh", params = { arg = ["-c", "echo >> runs; cat stat?"] }, refresh = "notify" }"#;
     declare(&sandbox, table);
     let runs = || fs::read_to_string(sandbox.path("runs")).unwrap().len();
     sandbox.write("state", "a");
