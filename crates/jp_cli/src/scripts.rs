@@ -341,7 +341,8 @@ fn split_line(line: &str, separators: &str) -> Vec<String> {
     while !rest.is_empty() {
         let (separators, after) = rest.split_at(rest.find(|c| !separates(c)).unwrap_or(rest.len()));
         let (piece, after) = after.split_at(after.find(separates).unwrap_or(after.len()));
-        let redirects = separators.trim_end_matches([' ', '\t', '\n', '&', '|']);
+        // A line's end ends a redirection, too: the `>` belongs to a comment.
+        let redirects = separators.trim_end_matches([' ', '\t', '&', '|']);
         // `<>` opens a file for reading, too.
         let is_written = redirects.ends_with('>') && !redirects.ends_with("<>") && !before.ends_with('\\');
         // Of `$HOME/x`, what is below.
@@ -553,6 +554,7 @@ mod tests {
             ("m4 data", &["data"]),
             ("rg --hostname-bin=bin/tool x", &["bin/tool"]),
             ("sh -c 'echo x >>data; wc -l <data'", &["data"]),
+            ("sh -c '# >\n./data'", &["./data"]),
             ("sh -c 'cat data | head'", &["data"]),
             ("sh -c 'cat <data | sh'", &["data"]),
             ("sh -c 'echo $(. ./data)'", &["./data"]),
