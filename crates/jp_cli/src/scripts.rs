@@ -55,17 +55,18 @@ impl CommandWords<'_> {
             return Vec::new();
         }
         let directories = self.directories(root);
-        // An interpreter may come after its file: `find run -exec sh {} ;`.
-        let mut all_words = self.arguments.iter().flat_map(|argument| words(argument));
         let started = self.started_by_uv();
-        let runs_any = program.is_some()
+        let mut runs_any = program.is_some()
             || runs_files(self.program) && started.is_none()
-            || all_words.any(|word| runs_files(&word));
+            || self.arguments.iter().any(|argument| starts_interpreter(argument));
         let mut scripts = Vec::from_iter(program);
         for (index, argument) in self.arguments.iter().enumerate() {
+            let words: Vec<_> = words(argument).collect();
+            // Inside of an argument, `select time from runs` may be meant: what precedes is not the interpreter's.
+            runs_any |= words.iter().any(|word| runs_files(word));
             let is_of_uv = started.is_some_and(|started| index <= started);
             let may_run = runs_any || is_of_uv || self.is_program_of_its_own(index);
-            let named = words(argument).flat_map(|word| named_files(&word, root, &directories));
+            let named = words.iter().flat_map(|word| named_files(word, root, &directories));
             scripts.extend(named.filter(|script| may_run || looks_like_script(&script.file)));
         }
         let mut seen = HashSet::new();
@@ -189,6 +190,12 @@ const PRINTERS: [&str; 15] = [
     "tail",
     "wc",
 ];
+
+/// Returns whether an argument is an interpreter or a command line of one. Its file may come before it:
+/// `find run -exec sh {} ;`.
+fn starts_interpreter(argument: &str) -> bool {
+    argument.split_whitespace().next().is_some_and(runs_files)
+}
 
 /// Returns whether a program runs files that its arguments name: an interpreter, or one that starts another program.
 fn runs_files(program: &str) -> bool {
@@ -575,6 +582,9 @@ mod tests {
             ("tar '-Ish data' -cf x y", &["data"]),
             ("ssh -F data host", &["data"]),
             ("bash -c 'printf -v PATH bin; cat data'", &["data"]),
+            ("unknown-wrapper data 'sh {}'", &["data"]),
+            ("unknown-wrapper 'cat data | sh'", &["data"]),
+            ("unknown-wrapper 'exec sh' data", &["data"]),
         ] {
             assert_eq!(found(line, &root, "/usr/bin"), expected, "{line}");
         }
@@ -652,6 +662,7 @@ mod tests {
             ("rg print a.py data", &[]),
             ("rg --pre ./run x data", &["./run"]),
             ("sqlite3 data 'select 1'", &[]),
+            ("sqlite3 data 'select time from runs'", &[]),
             ("sqlite3 --init=data data", &[]),
             ("curl -d @data x", &[]),
             ("lint a.py", &["a.py"]),
