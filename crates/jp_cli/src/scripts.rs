@@ -61,7 +61,7 @@ impl CommandWords<'_> {
             || self.arguments.iter().any(|argument| starts_interpreter(argument));
         let mut scripts = Vec::from_iter(program);
         for (index, argument) in self.arguments.iter().enumerate() {
-            let words: Vec<_> = words(argument).collect();
+            let words = words(argument);
             // Inside of an argument, `select time from runs` may be meant: what precedes is not the interpreter's.
             runs_any |= words.iter().any(|word| runs_files(word));
             let is_of_uv = started.is_some_and(|started| index <= started);
@@ -317,25 +317,28 @@ fn base_name(program: &str) -> &str {
     Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or(program)
 }
 
-/// Returns an argument and its pieces.
-fn words(argument: &str) -> impl Iterator<Item = String> {
-    iter::once(argument.to_owned()).chain(pieces(argument))
+/// Returns an argument and its pieces, and those of the value of a short option.
+fn words(argument: &str) -> Vec<String> {
+    let option = argument.strip_prefix('-').filter(|option| !option.starts_with('-'));
+    // The value is a line itself, perhaps (`tar '-Ish run'`), but no further option: `-a-a-a` is one with a long value.
+    let value = option.and_then(|option| option.get(1..));
+    let lines = iter::once(argument).chain(value);
+    let mut seen = HashSet::new();
+    lines
+        .flat_map(|line| iter::once(line.to_owned()).chain(pieces(line)))
+        .filter(|word| !word.is_empty() && seen.insert(word.clone()))
+        .collect()
 }
 
-/// Returns the pieces of an argument that may be paths: those of a line for a shell, of `--option=FILE`, of `-oFILE`.
-fn pieces(argument: &str) -> Vec<String> {
+/// Returns the pieces of a line that may be paths: those of a line for a shell, and of `--option=FILE`.
+fn pieces(line: &str) -> Vec<String> {
     // A file may be called `a=b`. What else Unicode calls white space is part of a word to a shell.
-    let mut pieces = split_line(argument, " \t\n;|&<>()'\"`$");
-    pieces.extend(split_line(argument, " \t\n;|&<>()'\"`$[]{}=,:!"));
-    let option = argument.strip_prefix('-').filter(|option| !option.starts_with('-'));
-    // The value is a line itself, perhaps: `tar '-Ish run'`.
-    pieces.extend(option.and_then(|option| option.get(1..)).into_iter().flat_map(words));
+    let mut pieces = split_line(line, " \t\n;|&<>()'\"`$");
+    pieces.extend(split_line(line, " \t\n;|&<>()'\"`$[]{}=,:!"));
     // Words that quotes or backslashes take apart, or hold together.
-    let unquoted = shlex::split(argument).unwrap_or_default().into_iter();
-    pieces.extend(
-        unquoted.filter(|word| word.contains(char::is_whitespace) || !argument.contains(word.as_str())),
-    );
-    pieces.retain(|piece| !piece.is_empty() && piece != argument);
+    let plain: HashSet<_> = line.split([' ', '\t', '\n']).collect();
+    let unquoted = shlex::split(line).unwrap_or_default().into_iter();
+    pieces.extend(unquoted.filter(|word| !plain.contains(word.as_str())));
     pieces
 }
 
@@ -647,6 +650,15 @@ mod tests {
         // A directory of `PATH` that is relative depends on where the line is by then.
         fs::rename(root.join("bin/tool"), root.join("bin/cat")).unwrap();
         assert_eq!(found("sh -c 'cd bin; cat data'", &root, ".:/usr/bin"), ["bin/cat", "data"]);
+    }
+
+    #[test]
+    fn long_argument_is_split_once() {
+        let (_directory, root) = workspace();
+        let options = "-a".repeat(500_000);
+        assert_eq!(found(&format!("tool {options} a.py"), &root, "/usr/bin"), ["a.py"]);
+        let distinct: String = (100_000..250_000).map(|number| format!("{number} ")).collect();
+        assert_eq!(words(&distinct).len(), 150_001);
     }
 
     #[test]
