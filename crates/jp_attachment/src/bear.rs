@@ -7,7 +7,7 @@ use std::{error::Error, path::PathBuf};
 
 use jp_resource::uri::percent_decode;
 
-use crate::{AttachError, Context, Declared, Handler, Resolved, Scheme, Source, keep};
+use crate::{AttachError, Context, Declared, Resolved, Source, handler::Handler, keep};
 
 /// Notes that are asked for.
 ///
@@ -75,19 +75,11 @@ pub enum BearError {
 /// Reads the database and never writes to it. A search gives no note that is archived, locked or in the
 /// trash; one that is archived can be named.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct BearHandler;
+pub(crate) struct BearHandler;
 
 impl Handler for BearHandler {
     fn schemes(&self) -> &'static [&'static str] {
         &["bear"]
-    }
-
-    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
-        let input = || declaration.to_owned();
-        let Some((Scheme::Bear, rest)) = Scheme::split(declaration) else {
-            return Err(AttachError::Unsupported { input: input(), scheme: declaration.to_owned() });
-        };
-        BearUri::parse(rest).map(drop).map_err(|reason| AttachError::Malformed { input: input(), reason })
     }
 
     /// One after the other: it is one database, and a search reads all of it.
@@ -225,7 +217,6 @@ mod tests {
         ] {
             let expected = format!("attach {input:?}: {reason}");
             assert_eq!(parse_input(input, &place()).unwrap_err().to_string(), expected);
-            assert_eq!(BearHandler.validate(input).unwrap_err().to_string(), expected);
         }
     }
 

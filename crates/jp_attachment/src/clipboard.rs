@@ -1,9 +1,10 @@
 use std::{env, ffi::OsString, process::Command};
 
 use crate::{
-    AttachError, CommandError, Context, Declared, Handler, Resolved,
+    AttachError, CommandError, Context, Declared, Resolved,
     classify::classify,
     command::{Output, run_within},
+    handler::Handler,
     keep::assemble,
     stdin::snapshot,
 };
@@ -12,7 +13,7 @@ use crate::{
 ///
 /// The URI is `clip:` with the checksum of the content. It names a snapshot: nothing reads it again.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ClipboardHandler;
+pub(crate) struct ClipboardHandler;
 
 /// Why the clipboard can't be attached.
 #[derive(Debug, thiserror::Error)]
@@ -50,13 +51,6 @@ pub enum ClipboardError {
 impl Handler for ClipboardHandler {
     fn schemes(&self) -> &'static [&'static str] {
         &["clip"]
-    }
-
-    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
-        match declaration {
-            "clip:" => Ok(()),
-            _ => Err(AttachError::Snapshot { input: declaration.to_owned() }),
-        }
     }
 
     fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {

@@ -14,7 +14,8 @@ pub use jp_process::ProcessError as CommandError;
 use jp_process::{Bounds, run};
 
 use crate::{
-    AttachError, Context, Declared, Handler, Notice, Resolved, Source,
+    AttachError, Context, Declared, Notice, Resolved, Source,
+    handler::Handler,
     keep::{Kept, assemble},
     parallel,
 };
@@ -26,7 +27,7 @@ use crate::{
 /// what it started. An exit status other than 0 is part of the content; not to start, to be ended by a
 /// signal or by a bound is a [`CommandError`].
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CommandHandler;
+pub(crate) struct CommandHandler;
 
 /// How many commands run at once.
 const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
@@ -34,10 +35,6 @@ const AT_ONCE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(3);
 impl Handler for CommandHandler {
     fn schemes(&self) -> &'static [&'static str] {
         &["cmd"]
-    }
-
-    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
-        CommandLine::parse(declaration).map(drop)
     }
 
     fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {

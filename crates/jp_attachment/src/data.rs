@@ -1,14 +1,14 @@
 use data_url::{DataUrl, mime::Mime};
 use jp_resource::{Checksum, Resource, ResourceContent};
 
-use crate::{AttachError, Context, Declared, Handler, Resolved, classify::classify, keep::assemble};
+use crate::{AttachError, Context, Declared, Resolved, classify::classify, handler::Handler, keep::assemble};
 
 /// Resolves `data:` URLs (RFC 2397): the content is in the URL.
 ///
 /// A URL of up to 256 bytes is its resource's URI byte for byte. A longer one would be sent and stored
 /// twice; its URI is `data:TYPE;sha256=CHECKSUM,`, which names a snapshot as `external:` does.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct DataHandler;
+pub(crate) struct DataHandler;
 
 /// Length in bytes up to which a URL names itself.
 const MAX_URI: usize = 256;
@@ -18,10 +18,6 @@ const NAME_CHARS: usize = 60;
 impl Handler for DataHandler {
     fn schemes(&self) -> &'static [&'static str] {
         &["data"]
-    }
-
-    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
-        decode(declaration).map(drop).map_err(|reason| malformed(&shown(declaration), reason))
     }
 
     fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {

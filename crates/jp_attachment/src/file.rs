@@ -20,7 +20,7 @@ use self::{
     read::{Content, Kept},
 };
 use crate::{
-    AttachError, Context, Declared, Delivered, Handler, Notice, Resolved, Scheme, Source, Unavailable, glob,
+    AttachError, Context, Declared, Delivered, Notice, Resolved, Source, Unavailable, handler::Handler,
     place::Identity,
 };
 
@@ -35,22 +35,11 @@ use crate::{
 /// as it is a private key, and each that is left out is a [`Notice::SecretFile`]. What is named outright is
 /// attached.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct FileHandler;
+pub(crate) struct FileHandler;
 
 impl Handler for FileHandler {
     fn schemes(&self) -> &'static [&'static str] {
         &["file"]
-    }
-
-    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
-        let input = || declaration.to_owned();
-        let Some((Scheme::File, path)) = Scheme::split(declaration) else {
-            return Err(AttachError::Unsupported { input: input(), scheme: declaration.to_owned() });
-        };
-        let path = path.strip_suffix("?exclude").unwrap_or(path);
-        let pattern = glob::decode(path).map_err(|source| AttachError::Url { input: input(), source })?;
-        glob::compile(&pattern).map_err(|reason| AttachError::InvalidGlob { input: input(), reason })?;
-        Ok(())
     }
 
     /// Reads no file that [`ContentStore::known`](crate::ContentStore::known) knows; for any other

@@ -9,12 +9,9 @@ use std::{
 use crate::{AttachError, ContentStore, Declared, Displays, Place, Progress, ReadMcp, Resolved};
 
 /// Resolves the declarations of some URI schemes; holds no state.
-pub trait Handler {
+pub(crate) trait Handler {
     /// Returns the schemes, in lower case and without the colon.
     fn schemes(&self) -> &'static [&'static str];
-
-    /// Checks the form of a stored declaration, without looking whether there is what it names.
-    fn validate(&self, declaration: &str) -> Result<(), AttachError>;
 
     /// Resolves declarations, includes and excludes together; a single one for a refresh.
     ///

@@ -22,7 +22,8 @@ pub use self::{
     url::{Credentials, HttpUrl},
 };
 use crate::{
-    AttachError, Context, Declared, Handler, Resolved, Source, Unavailable,
+    AttachError, Context, Declared, Resolved, Source, Unavailable,
+    handler::Handler,
     keep::{Kept, assemble},
 };
 
@@ -41,7 +42,7 @@ use crate::{
 ///
 /// Must not be called from asynchronous code: it waits.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct HttpHandler;
+pub(crate) struct HttpHandler;
 
 /// How many pages are got at once.
 const PARALLEL: usize = 8;
@@ -51,11 +52,6 @@ const CANCEL_INTERVAL: Duration = Duration::from_millis(50);
 impl Handler for HttpHandler {
     fn schemes(&self) -> &'static [&'static str] {
         &["http", "https"]
-    }
-
-    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
-        let malformed = |reason| AttachError::Malformed { input: redacted(declaration), reason };
-        HttpUrl::parse(declaration).map(drop).map_err(malformed)
     }
 
     fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {

@@ -3,9 +3,9 @@
 //! In two steps. [`parse_input`] reads what was typed and [`parse_stored`] what an earlier command or
 //! a configuration declared: both give a [`Declared`], which knows the form that is stored and good on
 //! every machine, and what it stands for on this one. [`resolve`] turns declarations into [`Resolved`]
-//! resources, one [`Handler`] a scheme.
+//! resources, one handler a scheme.
 //!
-//! Files are read, commands run ([`CommandHandler`]), and `data:` URLs, stdin and the clipboard taken as they are.
+//! Files are read, commands run, and `data:` URLs, stdin and the clipboard taken as they are.
 //!
 //! Content never leaves through a return value: a [`ContentStore`] takes it, file by file, and may know
 //! an unchanged file without its being read ([`Nowhere`] keeps and knows nothing). What can't be attached is an [`AttachError`] that names it;
@@ -65,26 +65,24 @@ mod special;
 mod stdin;
 mod store;
 
-pub use bear::{BearError, BearHandler, BearUri};
+pub use bear::{BearError, BearUri};
 pub use classify::{binary_type, classify};
-pub use clipboard::{ClipboardError, ClipboardHandler, Displays};
-pub use command::{CommandError, CommandHandler, CommandLine};
-pub use data::DataHandler;
+pub use clipboard::{ClipboardError, Displays};
+pub use command::{CommandError, CommandLine};
 pub use declare::{
     Declared, Reach, Source, parse_configured, parse_input, parse_stored, possible_declarations,
 };
 pub use error::{AttachError, IgnoreRule, SpecialFile};
 pub use exclude::Exclude;
-pub use file::{FileHandler, IgnoreRules, LeftOut, Offered, Survey, Surveyed, Walked, is_never_entered};
+pub use file::{IgnoreRules, LeftOut, Offered, Survey, Surveyed, Walked, is_never_entered};
 pub use glob::Glob;
-pub use handler::{Context, Handler, Limits, Secrets, Unavailable};
-pub use http::{Credentials, HttpError, HttpHandler, HttpUrl, redacted};
-pub use mcp::{McpContents, McpError, McpHandler, McpUri, ReadMcp, mcp_ttl};
+pub use handler::{Context, Limits, Secrets, Unavailable};
+pub use http::{Credentials, HttpError, HttpUrl, redacted};
+pub use mcp::{McpContents, McpError, McpUri, ReadMcp, mcp_ttl};
 pub use place::{ExternalKey, Place, canonical_path};
 pub use progress::{Counts, Progress};
 pub use resolve::resolve;
 pub use resolved::{Delivered, Notice, Resolved, Totals};
 pub use scheme::Scheme;
 pub use secret::{Finding, find_secret, has_secret_name, is_private_key};
-pub use stdin::StdinHandler;
 pub use store::{ContentStore, FileStamp, Known, Nowhere};

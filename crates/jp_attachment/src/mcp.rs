@@ -2,7 +2,7 @@ use std::{error::Error, fmt, time::Duration};
 
 use jp_resource::Resource;
 
-use crate::{AttachError, Context, Declared, Handler, Notice, Resolved, Scheme, Source, keep, parallel};
+use crate::{AttachError, Context, Declared, Notice, Resolved, Source, handler::Handler, keep, parallel};
 
 /// The prefix of what jp notes in a resource's `_meta`, which no server does.
 const OWN: &str = "computer.jp/";
@@ -77,19 +77,11 @@ pub enum McpError {
 ///
 /// Each content keeps the URI that the server gave it, and is called by its name, else by that URI.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct McpHandler;
+pub(crate) struct McpHandler;
 
 impl Handler for McpHandler {
     fn schemes(&self) -> &'static [&'static str] {
         &["mcp"]
-    }
-
-    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
-        let input = || declaration.to_owned();
-        let Some((Scheme::Mcp, rest)) = Scheme::split(declaration) else {
-            return Err(AttachError::Unsupported { input: input(), scheme: declaration.to_owned() });
-        };
-        McpUri::parse(rest).map(drop).map_err(|reason| AttachError::Malformed { input: input(), reason })
     }
 
     fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {
@@ -338,7 +330,6 @@ mod tests {
         ] {
             let expected = format!("attach {input:?}: {reason}");
             assert_eq!(parse_input(input, &place()).unwrap_err().to_string(), expected);
-            assert_eq!(McpHandler.validate(input).unwrap_err().to_string(), expected);
         }
     }
 

@@ -5,8 +5,9 @@ use std::{
 };
 
 use crate::{
-    AttachError, BearHandler, ClipboardHandler, CommandHandler, Context, DataHandler, Declared, Delivered,
-    FileHandler, Handler, HttpHandler, McpHandler, Resolved, StdinHandler,
+    AttachError, Context, Declared, Delivered, Resolved, bear::BearHandler, clipboard::ClipboardHandler,
+    command::CommandHandler, data::DataHandler, file::FileHandler, handler::Handler, http::HttpHandler,
+    mcp::McpHandler, stdin::StdinHandler,
 };
 
 /// One handler for each kind of thing that can be attached.

@@ -2,24 +2,17 @@ use std::io::Read as _;
 
 use jp_resource::{Resource, ResourceContent};
 
-use crate::{AttachError, Context, Declared, Handler, Resolved, classify::classify, keep::assemble};
+use crate::{AttachError, Context, Declared, Resolved, classify::classify, handler::Handler, keep::assemble};
 
 /// Resolves `-` to what is piped into the command.
 ///
 /// The URI is `stdin:` with the checksum of the content. It names a snapshot: nothing reads it again.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct StdinHandler;
+pub(crate) struct StdinHandler;
 
 impl Handler for StdinHandler {
     fn schemes(&self) -> &'static [&'static str] {
         &["stdin"]
-    }
-
-    fn validate(&self, declaration: &str) -> Result<(), AttachError> {
-        match declaration {
-            "-" | "stdin:" => Ok(()),
-            _ => Err(AttachError::Snapshot { input: declaration.to_owned() }),
-        }
     }
 
     fn resolve(&self, declared: &[Declared], context: &Context<'_>) -> Result<Resolved, AttachError> {

@@ -139,7 +139,5 @@ mod real {
         assert_eq!((declared.declaration, declared.source), (None, Source::Clipboard));
         let stored = format!("clip:{}", Checksum::of(b"x"));
         assert!(matches!(parse_stored(&stored, &place), Err(AttachError::Snapshot { .. })));
-        assert!(matches!(ClipboardHandler.validate(&stored), Err(AttachError::Snapshot { .. })));
-        assert!(ClipboardHandler.validate("clip:").is_ok());
     }
 }
