@@ -11,7 +11,7 @@ mod resource;
 mod shell_session;
 mod storage;
 
-pub(crate) use self::query::{edits, offered_names, provider::USUAL_KEY_VARIABLES};
+pub(crate) use self::query::{offered_names, provider::USUAL_KEY_VARIABLES};
 use crate::{
     args::{self, Args, Command},
     environment::Environment,

@@ -8,6 +8,7 @@ mod interrupt;
 mod output;
 mod scripts;
 mod servers;
+mod similar;
 mod size;
 mod terminal;
 mod wake;

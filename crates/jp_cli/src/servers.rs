@@ -28,6 +28,7 @@ use crate::{
     cmd::USUAL_KEY_VARIABLES,
     error::{Code, Failure},
     output::{Output, quoted},
+    similar::find_similar,
     workspace::Context,
 };
 
@@ -126,7 +127,7 @@ impl Servers {
             names => format!("there are: {}.", names.join(", ")),
         };
         let failure = Failure::new(format!("there is no MCP server `{name}`"));
-        let failure = match advice::meant(name, &names) {
+        let failure = match find_similar(name, &names) {
             Some(meant) => failure.with_hint(format!("did you mean `{meant}`?")),
             None => failure,
         };

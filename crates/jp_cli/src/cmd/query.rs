@@ -27,8 +27,6 @@ mod tools;
 pub(crate) mod trust;
 mod watched;
 
-pub(crate) use self::tools::edits;
-
 use std::{
     borrow::Cow,
     collections::HashMap,

@@ -65,12 +65,6 @@ pub(crate) fn stderr(refusal: &Refusal) -> Vec<String> {
     lines.iter().map(|line| format!("{MARGIN}{}", one_line(&without_colours(line), SHOWN))).collect()
 }
 
-/// Returns the name that somebody may have meant.
-pub(crate) fn meant<'n>(name: &str, names: &[&'n str]) -> Option<&'n str> {
-    let near = names.iter().map(|known| (crate::cmd::edits(name, known), *known)).min();
-    near.filter(|(edits, _)| *edits <= 2).map(|(_, known)| known)
-}
-
 fn is_interrupt(refusal: &Refusal) -> bool {
     matches!(refusal, Refusal::Server(ServerError { fault: Fault::Interrupted, .. }))
 }
@@ -258,11 +252,5 @@ mod tests {
     #[test]
     fn interrupt_is_told_as_one() {
         assert_eq!(told(Fault::Interrupted), "interrupted");
-    }
-
-    #[test]
-    fn name_that_is_near_is_meant() {
-        assert_eq!(meant("nots", &["docs", "notes"]), Some("notes"));
-        assert_eq!(meant("x", &["docs", "notes"]), None);
     }
 }

@@ -5,7 +5,8 @@ use jp_attachment::{AttachError, BearError, CommandError, HttpError, McpError, S
 use crate::{
     error::{Code, Failure},
     output::{quoted, without_credentials},
-    servers::{advice::meant, reading::last_words},
+    servers::reading::last_words,
+    similar::find_similar,
 };
 
 /// Writes a size that holds so many bytes as the configuration does.
@@ -72,7 +73,7 @@ pub(crate) fn failure(error: AttachError) -> Failure {
         }
         AttachError::Mcp { server, source: McpError::Unknown { known }, .. } => {
             let names: Vec<&str> = known.iter().map(String::as_str).collect();
-            let meant = meant(server, &names).map(|meant| format!("did you mean `{meant}`?"));
+            let meant = find_similar(server, &names).map(|meant| format!("did you mean `{meant}`?"));
             meant.into_iter().chain([format!("there are: {}.", known.join(", "))]).collect()
         }
         AttachError::Mcp { server, source: McpError::NotFound(_), .. } => {

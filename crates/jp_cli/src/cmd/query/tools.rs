@@ -26,7 +26,9 @@ pub(super) use self::called::{EndedCall, calls, line};
 pub(crate) use self::served::offered_names;
 use self::{declared::Declared, permission::Settled, refreshing::Refresher, settings::Settings};
 use super::{Asked, declarations};
-use crate::{args::Query, error::Failure, servers::secret_variables, workspace::Context};
+use crate::{
+    args::Query, error::Failure, servers::secret_variables, similar::find_similar, workspace::Context,
+};
 
 /// What `-T` without a name means, as in the configuration.
 pub(crate) const ALL: &str = "*";
@@ -295,36 +297,9 @@ fn check_names(query: &Query, declared: &[Declared], is_lost: impl Fn(&str) -> b
 fn unknown(name: &str, declared: &[Declared]) -> Failure {
     let names: Vec<_> = declared.iter().map(|declared| declared.tool.name.as_str()).collect();
     let failure = Failure::usage(format!("there is no tool `{name}`"));
-    let near = names.iter().map(|known| (edits(name, known), known)).min();
-    let failure = match near.filter(|(edits, _)| *edits <= 2) {
-        Some((_, known)) => failure.with_hint(format!("did you mean `{known}`?")),
+    let failure = match find_similar(name, &names) {
+        Some(known) => failure.with_hint(format!("did you mean `{known}`?")),
         None => failure,
     };
     failure.with_hint(format!("there are: {}.", names.join(", ")))
-}
-
-/// Counts the characters to insert, remove or replace that make one text of the other (Levenshtein's distance).
-pub(crate) fn edits(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, character) in left.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
-        for (column, other) in right.iter().enumerate() {
-            let replaced = diagonal + usize::from(character != *other);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[right.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn edits_are_counted() {
-        let pairs = [("", ""), ("", "abc"), ("red_file", "read_file"), ("kitten", "sitting"), ("é", "e")];
-        assert_eq!(pairs.map(|(left, right)| edits(left, right)), [0, 3, 1, 3, 1]);
-    }
 }
