@@ -6,6 +6,7 @@ mod environment;
 mod error;
 mod interrupt;
 mod output;
+mod progress;
 mod scripts;
 mod servers;
 mod similar;

@@ -5,22 +5,18 @@ use std::{
     sync::{
         Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc::{self, RecvTimeoutError},
     },
     thread,
-    time::Duration,
 };
 
 use jp_mcp::{Caller, Elicitation, Elicited, LogMessage, Progress};
 
 use crate::{
     output::{Output, one_line},
+    progress::with_progress,
     workspace::Context,
 };
 
-/// How long something may take before it is shown that it does, and how often that is said anew.
-const PATIENCE: Duration = Duration::from_millis(500);
-const REDRAW: Duration = Duration::from_millis(100);
 const SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
 
 /// The line that says what is waited for, which is drawn anew and cleared in the end.
@@ -67,9 +63,9 @@ pub(super) fn tell_log(output: &Output, server: &str, message: &LogMessage) {
 }
 
 impl Line<'_> {
-    fn draw(&self, sign: &str) {
-        // What goes on in a second row would stay there.
-        self.output.progress(&format!("{sign} {} …", one_line(&self.text(), 70)));
+    /// Returns the line, cut to fit one row: a second row would not be cleared.
+    fn render(&self, sign: &str) -> String {
+        format!("{sign} {} …", one_line(&self.text(), 70))
     }
 
     fn text(&self) -> MutexGuard<'_, String> {
@@ -89,7 +85,7 @@ pub(crate) fn with_each<T: Send>(
     let cancelled = context.interrupt().flag();
     let line = Line { output: context.output, text: Mutex::new(what.to_owned()) };
     let work = |server: &&str| work(server, &Person { server, cancelled, line: &line });
-    watched(&line, || at_once(servers, work))
+    spin_during(&line, || at_once(servers, work))
 }
 
 /// Does something with a server; what takes more than half a second is shown while it goes on.
@@ -101,7 +97,7 @@ pub(crate) fn with<T>(
 ) -> T {
     let line = Line { output: context.output, text: Mutex::new(what.to_owned()) };
     let person = Person { server, cancelled: context.interrupt().flag(), line: &line };
-    watched(&line, || work(&person))
+    spin_during(&line, || work(&person))
 }
 
 /// Does something for each, on a thread each; returns what came of it in their order.
@@ -114,30 +110,8 @@ fn at_once<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<
     })
 }
 
-fn watched<T>(line: &Line<'_>, work: impl FnOnce() -> T) -> T {
-    if !line.output.shows_progress() {
-        return work();
-    }
-    thread::scope(|scope| {
-        let (done, is_done) = mpsc::channel::<()>();
-        scope.spawn(move || spin(line, &is_done));
-        let result = work();
-        drop(done);
-        result
-    })
-}
-
-/// Draws the line until the other end of `is_done` is dropped.
-fn spin(line: &Line<'_>, is_done: &mpsc::Receiver<()>) {
-    let goes_on = |wait| is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
-    if !goes_on(PATIENCE) {
-        return;
-    }
-    for sign in SPINNER.iter().cycle() {
-        line.draw(sign);
-        if !goes_on(REDRAW) {
-            break;
-        }
-    }
-    line.output.progress("");
+/// Does some work; shows the line with a spinner if that takes long.
+fn spin_during<T>(line: &Line<'_>, work: impl FnOnce() -> T) -> T {
+    let mut signs = SPINNER.iter().cycle();
+    with_progress(line.output, || line.render(signs.next().unwrap_or(&"")), work)
 }

@@ -1,14 +1,8 @@
 //! Resolving while a person watches.
 
-use std::{sync::mpsc, time::Duration};
-
 use jp_attachment::{AttachError, Counts, Declared, Progress, Resolved};
 
-use crate::{output::Output, size, workspace::Context};
-
-/// How long resolving may take before it is shown how far it is, and how often that is said anew.
-const PATIENCE: Duration = Duration::from_millis(500);
-const REDRAW: Duration = Duration::from_millis(100);
+use crate::{progress::with_progress, size, workspace::Context};
 
 /// Resolves; what takes more than half a second is shown while it goes on, and Ctrl-C ends it.
 pub(super) fn watched(
@@ -27,35 +21,8 @@ pub(super) fn watched(
         displays,
         ..*resolving
     };
-    let resolve = || jp_attachment::resolve(declared, &watched);
-    if !context.output.shows_progress() {
-        return resolve();
-    }
-    std::thread::scope(|scope| {
-        let (done, is_done) = mpsc::channel::<()>();
-        let output = context.output;
-        let progress = &progress;
-        // Without a thread for it nothing is shown.
-        _ = std::thread::Builder::new().spawn_scoped(scope, move || show(output, progress, &is_done));
-        let resolved = resolve();
-        drop(done);
-        resolved
-    })
-}
-
-/// Shows how far resolving is until the other end of `is_done` is dropped.
-fn show(output: &Output, progress: &Progress, is_done: &mpsc::Receiver<()>) {
-    let goes_on = |wait| is_done.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout);
-    if !goes_on(PATIENCE) {
-        return;
-    }
-    loop {
-        output.progress(&progress_line(progress.counts()));
-        if !goes_on(REDRAW) {
-            break;
-        }
-    }
-    output.progress("");
+    let line = || progress_line(progress.counts());
+    with_progress(context.output, line, || jp_attachment::resolve(declared, &watched))
 }
 
 fn progress_line(counts: Counts) -> String {

@@ -1,0 +1,47 @@
+//! Shows progress while the user waits.
+
+use std::{
+    sync::mpsc::{self, RecvTimeoutError},
+    thread,
+    time::Duration,
+};
+
+use crate::output::Output;
+
+/// Work that takes less time than this shows no progress.
+const DELAY: Duration = Duration::from_millis(500);
+/// Time between two updates: often enough to look alive, and cheap.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Does some work. If it takes longer than [`DELAY`], shows `line` on the terminal until it ends.
+///
+/// `line` is called again for each update. If no thread can be started, nothing is shown.
+pub(crate) fn with_progress<T>(
+    output: &Output,
+    line: impl FnMut() -> String + Send,
+    work: impl FnOnce() -> T,
+) -> T {
+    if !output.shows_progress() {
+        return work();
+    }
+    thread::scope(|scope| {
+        let (done, is_done) = mpsc::channel::<()>();
+        let draw = move || show_until_done(output, line, &is_done);
+        _ = thread::Builder::new().spawn_scoped(scope, draw);
+        let result = work();
+        drop(done);
+        result
+    })
+}
+
+/// Shows the line until the other end of `is_done` is dropped, and then clears it.
+fn show_until_done(output: &Output, mut line: impl FnMut() -> String, is_done: &mpsc::Receiver<()>) {
+    let mut wait = DELAY;
+    while is_done.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+        output.progress(&line());
+        wait = INTERVAL;
+    }
+    if wait == INTERVAL {
+        output.progress("");
+    }
+}
