@@ -22,6 +22,7 @@ mod event;
 mod json;
 mod payload;
 mod portable;
+pub mod refresh;
 pub mod resolution;
 mod stream;
 pub mod transcript;

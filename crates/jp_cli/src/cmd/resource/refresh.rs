@@ -1,13 +1,14 @@
 //! `jp resource refresh`: new snapshots by hand.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use jp_conversation::{
-    ConfigDelta, Declaration, Delivered, Stream,
+    Declaration, Stream,
     delivered::newest_by_declaration,
-    resolution::{self, Change, Plan},
+    refresh::{self, RefreshTargets},
+    resolution::{self, Plan},
 };
-use jp_resource::{BlobRef, Snapshot};
+use jp_resource::Snapshot;
 use serde_json::json;
 
 use crate::{
@@ -62,7 +63,8 @@ pub(super) fn refresh(context: &Context<'_>, id: Option<&str>, wanted: &[String]
     let taken = resolve(context, &config, earlier, Vec::new(), &resolving)
         .map_err(crate::cmd::attachment::without_skipping)?;
     let code = if taken.lacks_approval { Code::Failed } else { Code::Done };
-    let outcome = Outcome::of(stream, &pending(stream, &configured.declarations), taken, &targets);
+    let Attachments { snapshots, delivered, .. } = taken;
+    let outcome = refresh::compare(stream, &configured.declarations, &snapshots, delivered, &targets);
     let report = json!({"refreshed": &outcome.changed, "unchanged": &outcome.unchanged});
     if let Some(delta) = outcome.delta {
         record(context, &found, delta, batch)?;
@@ -89,18 +91,15 @@ fn unrepeatable(declaration: &Declaration) -> Failure {
         .with_hint("attach the file, or what it is of, once more.")
 }
 
-/// What is to be refreshed: declarations, and which URIs of what each gives, where not all.
-type Targets = BTreeMap<Declaration, Option<BTreeSet<String>>>;
-
 /// Finds what a person means: URIs and names of snapshots, or declarations as they were typed.
 fn targets(
     stream: &Stream,
     declared: &[Declaration],
     wanted: &[String],
     place: &jp_attachment::Place,
-) -> Result<Targets, Failure> {
+) -> Result<RefreshTargets, Failure> {
     let newest = newest_by_declaration(stream);
-    let mut targets = Targets::new();
+    let mut targets = RefreshTargets::new();
     for text in wanted {
         let mut is_found = false;
         let meant = jp_attachment::possible_declarations(text, place);
@@ -129,144 +128,11 @@ fn targets(
 }
 
 /// Returns the targets in declared order.
-fn declarations_in_order(stream: &Stream, configured: &[Declaration], targets: &Targets) -> Vec<Declaration> {
+fn declarations_in_order(
+    stream: &Stream,
+    configured: &[Declaration],
+    targets: &RefreshTargets,
+) -> Vec<Declaration> {
     let declared = resolution::effective(stream, configured);
     declared.into_iter().filter(|declaration| targets.contains_key(declaration)).collect()
-}
-
-/// Returns the declarations that the next message would resolve.
-fn pending(stream: &Stream, configured: &[Declaration]) -> HashSet<Declaration> {
-    resolution::plan(stream, configured, &[]).resolve.into_iter().collect()
-}
-
-/// What refreshing found out.
-struct Outcome {
-    /// Names of what has changed or is new.
-    changed: Vec<String>,
-    unchanged: Vec<String>,
-    /// What to record, if anything has changed.
-    delta: Option<ConfigDelta>,
-}
-
-impl Outcome {
-    /// Keeps what differs from the newest snapshots that each declaration gave.
-    ///
-    /// A declaration that the next message would resolve is kept whole: nothing of it counts as sent.
-    fn of(stream: &Stream, pending: &HashSet<Declaration>, taken: Attachments, targets: &Targets) -> Self {
-        let newest = newest_by_declaration(stream);
-        let mut outcome = Self { changed: Vec::new(), unchanged: Vec::new(), delta: None };
-        let mut kept = HashMap::new();
-        let mut delta = ConfigDelta::default();
-        for Delivered { declaration, resources } in taken.delivered {
-            let is_pending = pending.contains(&declaration);
-            let known = newest.get(&declaration).into_iter().flatten().filter(|_| !is_pending);
-            let known: Vec<&Snapshot> = known.map(|(_, snapshot)| *snapshot).collect();
-            let given: Vec<&Snapshot> = resources.iter().map(|index| &taken.snapshots[*index]).collect();
-            let versions: HashSet<(&str, BlobRef)> =
-                known.iter().map(|snapshot| (snapshot.uri.as_str(), snapshot.blob_ref())).collect();
-            let is_known = |snapshot: &Snapshot| versions.contains(&(&snapshot.uri, snapshot.blob_ref()));
-            // Contents of one resource of an MCP server may share a URI: they are taken together, as only
-            // their order and their number tell them apart.
-            let new: HashSet<&str> =
-                given.iter().filter(|one| !is_known(one)).map(|one| one.uri.as_str()).collect();
-            let (before, now) = (counts(&known), counts(&given));
-            let is_resized = |uri: &&str| before.get(uri) != now.get(uri) && !new.contains(uri);
-            let mut resized: HashSet<&str> = now.keys().copied().filter(is_resized).collect();
-            let stale: HashSet<&str> = new.union(&resized).copied().collect();
-            let wanted = targets.get(&declaration).and_then(Option::as_ref).filter(|_| !is_pending);
-            let mut changed = Vec::new();
-            for index in resources {
-                let snapshot = &taken.snapshots[index];
-                if wanted.is_some_and(|uris| !uris.contains(&snapshot.uri)) {
-                    continue;
-                }
-                if !stale.contains(snapshot.uri.as_str()) {
-                    outcome.unchanged.push(snapshot.label().to_owned());
-                    continue;
-                }
-                changed.push(*kept.entry(index).or_insert_with(|| {
-                    let is_told = !is_known(snapshot) || resized.remove(snapshot.uri.as_str());
-                    outcome.changed.extend(is_told.then(|| snapshot.label().to_owned()));
-                    delta.resources.push(snapshot.clone());
-                    delta.resources.len() - 1
-                }));
-            }
-            if !changed.is_empty() {
-                delta.delivered.push(Delivered { declaration, resources: changed });
-            }
-        }
-        if !delta.delivered.is_empty() {
-            let add = delta.delivered.iter().map(|one| one.declaration.clone()).collect();
-            delta.delta = Change { add, ..Change::default() }.into_delta().delta;
-            outcome.delta = Some(delta);
-        }
-        outcome
-    }
-}
-
-/// Returns how many contents each URI has.
-fn counts<'s>(snapshots: &[&'s Snapshot]) -> HashMap<&'s str, usize> {
-    let mut counts = HashMap::new();
-    snapshots.iter().for_each(|snapshot| *counts.entry(snapshot.uri.as_str()).or_default() += 1);
-    counts
-}
-
-#[cfg(test)]
-mod tests {
-    use jp_conversation::{Event, EventKind};
-    use jp_resource::{Payload, Resource, ResourceContent};
-
-    use super::*;
-
-    /// What one declaration gave: a URI and a text each.
-    fn taken(contents: &[(&str, &str)]) -> Attachments {
-        let snapshot = |(uri, text): &(&str, &str)| {
-            Resource::new(*uri, Payload::Inline(ResourceContent::Text((*text).to_owned())))
-        };
-        let resources = (0..contents.len()).collect();
-        Attachments {
-            snapshots: contents.iter().map(snapshot).collect(),
-            delivered: vec![Delivered { declaration: Declaration::new("mcp+docs+x://y"), resources }],
-            lacks_approval: false,
-        }
-    }
-
-    /// What is found out where each of `before` was taken, one after the other, and `after` is there now.
-    fn outcome(before: &[&[(&str, &str)]], after: &[(&str, &str)]) -> Outcome {
-        let now = "2026-11-21T12:00:00Z".parse().unwrap();
-        let known = before.iter().map(|contents| {
-            let Attachments { snapshots: resources, delivered, .. } = taken(contents);
-            let known = ConfigDelta { resources, delivered, ..ConfigDelta::default() };
-            Event::new(now, EventKind::ConfigDelta(known))
-        });
-        let stream = Stream::from_events(known.collect());
-        Outcome::of(&stream, &HashSet::new(), taken(after), &Targets::new())
-    }
-
-    #[test]
-    fn contents_that_share_a_uri_are_kept_together_if_one_has_changed() {
-        let outcome = outcome(
-            &[&[("x://y", "one"), ("x://y", "two"), ("x://z", "z")]],
-            &[("x://y", "one"), ("x://y", "2"), ("x://z", "z")],
-        );
-        let kept = taken(&[("x://y", "one"), ("x://y", "2")]);
-        let delta = outcome.delta.unwrap();
-        assert_eq!((delta.resources, delta.delivered), (kept.snapshots, kept.delivered));
-        assert_eq!(
-            (outcome.changed, outcome.unchanged),
-            (vec!["x://y".to_owned()], vec!["x://z".to_owned()])
-        );
-    }
-
-    #[test]
-    fn resource_with_fewer_contents_has_changed() {
-        let before = [("x://y", "one"), ("x://y", "two"), ("x://y", "two"), ("x://z", "z")];
-        for after in [&before[..1], &before[..2]] {
-            let shrunk = outcome(&[&before], after);
-            assert_eq!(shrunk.delta.unwrap().resources, taken(after).snapshots);
-            assert_eq!((shrunk.changed, shrunk.unchanged), (vec!["x://y".to_owned()], vec![]));
-            assert!(outcome(&[&before, after], after).delta.is_none(), "that was taken already");
-        }
-        assert!(outcome(&[&before], &before).delta.is_none());
-    }
 }
