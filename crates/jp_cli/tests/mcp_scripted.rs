@@ -112,6 +112,19 @@ fn call_after_the_server_ended_is_not_sent_and_says_so() {
     assert!(results[1].contains("This call was not sent"), "{results:?}");
 }
 
+/// `setsid` ends at once and leaves the server behind.
+#[cfg(target_os = "linux")]
+#[test]
+fn server_whose_launcher_has_ended_is_still_there() {
+    let server = playing(vec![calling(&[("peer_add", json!({}))]), answer("Done.")]);
+    let sandbox = Sandbox::new().with_server(&server);
+    configure(&sandbox, &[("peer", logging("log"))]);
+    let config = fs::read_to_string(sandbox.path(USER)).unwrap();
+    sandbox.write(USER, config.replace("['python3'", "['setsid', 'python3'"));
+    sandbox.jp(&["q", "--new", "x"]).succeeded();
+    assert_eq!(results(&server), ["added"]);
+}
+
 #[test]
 fn calls_to_two_servers_run_side_by_side() {
     let names = ["one_add", "one_commit", "two_add", "two_commit"];

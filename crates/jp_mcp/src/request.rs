@@ -50,7 +50,9 @@ impl Request {
     ) {
         let (signs, signals) = channel::unbounded_channel();
         let key = self.shared.begun(events.clone(), signs, progress);
-        let gone = self.process.as_ref().filter(|process| process.has_ended());
+        // The program may have ended and left a server behind, as `setsid` does: only a closed
+        // connection says that the server is gone.
+        let gone = self.process.as_ref().filter(|_| self.peer.is_transport_closed());
         let result = match gone {
             Some(process) => Err(Fault::NotSent(process.end().await)),
             None => self.answered(key, cancelled, signals).await,

@@ -155,11 +155,6 @@ impl Process {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Returns whether the program has ended.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.held().has_ended()
-    }
-
     /// Says how it ended, having waited a moment for that.
     pub(crate) async fn end(&self) -> String {
         if !self.ends_within(PATIENCE).await {
@@ -191,7 +186,7 @@ impl Process {
     async fn ends_within(&self, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         loop {
-            if self.has_ended() {
+            if self.held().has_ended() {
                 return true;
             }
             if Instant::now() >= deadline {
