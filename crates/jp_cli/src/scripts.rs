@@ -191,10 +191,14 @@ const PRINTERS: [&str; 15] = [
     "wc",
 ];
 
-/// Returns whether an argument is an interpreter or a command line of one. Its file may come before it:
-/// `find run -exec sh {} ;`.
+/// Returns whether an argument is an interpreter, a command line of one, or an option that names one. Its file may
+/// come before it: `find run -exec sh {} ;`, `rg x data --pre=sh`.
 fn starts_interpreter(argument: &str) -> bool {
-    argument.split_whitespace().next().is_some_and(runs_files)
+    if argument.starts_with('-') {
+        return words(argument).iter().any(|word| runs_files(word));
+    }
+    let is_before_program = |word: &&str| *word == "exec" || word.contains('=');
+    argument.split_whitespace().find(|word| !is_before_program(word)).is_some_and(runs_files)
 }
 
 /// Returns whether a program runs files that its arguments name: an interpreter, or one that starts another program.
@@ -676,6 +680,12 @@ mod tests {
             ("sqlite3 data 'select 1'", &[]),
             ("sqlite3 data 'select time from runs'", &[]),
             ("sqlite3 --init=data data", &[]),
+            ("rg x data --pre=sh", &["data"]),
+            ("tar -xf data --to-command=sh", &["data"]),
+            ("sort data --compress-program=sh", &["data"]),
+            ("unknown data --exec='sh {}'", &["data"]),
+            ("unknown data 'exec sh {}'", &["data"]),
+            ("unknown data 'LANG=C sh {}'", &["data"]),
             ("curl -d @data x", &[]),
             ("lint a.py", &["a.py"]),
         ] {
