@@ -87,7 +87,7 @@ const FISH: Options = Options {
 };
 
 /// The names are without a version: `python3.12` is `python`.
-const INTERPRETERS: [(&str, Code); 28] = [
+const INTERPRETERS: [(&str, Code); 29] = [
     ("sh", Code::OfShell),
     ("bash", Code::OfShell),
     ("dash", Code::OfShell),
@@ -104,6 +104,7 @@ const INTERPRETERS: [(&str, Code); 28] = [
     ("gawk", Code::OfAwk),
     ("mawk", Code::OfAwk),
     ("nawk", Code::OfAwk),
+    ("original-awk", Code::OfAwk),
     ("sed", Code::OfSed),
     ("gsed", Code::OfSed),
     ("perl", Code::Options(PERL)),
@@ -205,6 +206,9 @@ impl Options {
 /// Returns the first word that is code with words of the model's in it, also where other programs run the interpreter
 /// (`env`, `nice`, `timeout 5`, `find -exec`).
 pub(super) fn find(words: &[String]) -> Option<&str> {
+    if let Some(argument) = find_in_env(words) {
+        return Some(argument);
+    }
     let (program, rest) = program(words).split_first()?;
     let code = match code_of(program) {
         Some(Code::OfShell) => of_shell(rest),
@@ -245,12 +249,26 @@ fn program(words: &[String]) -> &[String] {
     program(rest.get(*operands..).unwrap_or_default())
 }
 
+/// Returns an argument of the model's that `env -S` splits into words, and so may make any command of.
+fn find_in_env(words: &[String]) -> Option<&str> {
+    let (program, rest) = words.split_first()?;
+    let mut options = rest.iter().take_while(|word| word.starts_with('-') || word.contains('='));
+    let splits = |word: &String| {
+        word.starts_with("--s") || (word.starts_with('-') && !word.starts_with("--") && word.contains('S'))
+    };
+    if name(program) != "env" || !options.any(splits) {
+        return None;
+    }
+    rest.iter().map(String::as_str).find(|word| holds_words_of_model(word))
+}
+
 /// Returns the code that `find` has an interpreter run.
 fn of_find(words: &[String]) -> Option<&str> {
     const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
     let starts = (0..words.len()).filter(|index| RUNS.contains(&words[*index].as_str()));
-    // What stands behind the `;` is find's own.
-    let run = |index: usize| words[index + 1..].split(|word| word == ";").next();
+    // What stands behind the `;` is find's own; a find within it has a start of its own.
+    let is_end = |word: &String| word == ";" || RUNS.contains(&word.as_str());
+    let run = |index: usize| words[index + 1..].split(is_end).next();
     starts.into_iter().find_map(|index| find(run(index)?))
 }
 
@@ -360,6 +378,10 @@ mod tests {
             "sed -n '/{{tool.arguments.word}}/p' notes",
             "sed -i.bak -e p -e '/{{tool.arguments.word}}/d' notes",
             "gawk -i inplace '{ gsub(/{{tool.arguments.word}}/, \"\") } 1' notes",
+            "env -S 'sh -c {{tool.arguments.word}}'",
+            "env -i -S 'tool {{tool.arguments.word}}'",
+            "env --split-string='tool {{tool.arguments.word}}'",
+            "find . -exec find {} -exec sh -c {{tool.arguments.word}} ';' ';'",
             "gawk -l readdir '/{{tool.arguments.word}}/' notes",
             "gawk --include inplace '/{{tool.arguments.word}}/' notes",
             "gawk --inc inplace '/{{tool.arguments.word}}/' notes",
@@ -389,6 +411,9 @@ mod tests {
             "sed -e '/{{tool.arguments.word}}/p' --sandbox notes",
             "sed {{tool.arguments.path}} --sandbox",
             "sed -l --sandbox '/{{tool.arguments.word}}/p' notes",
+            "sed -i --sandbox -n '{{tool.arguments.line}}p' notes",
+            "sed -n --sandbox '{{tool.arguments.line}}p' notes",
+            "original-awk '/{{tool.arguments.word}}/' notes",
             "sed -l -e -- '/{{tool.arguments.word}}/p' notes",
             "sed -i .bak -- '/{{tool.arguments.word}}/p' notes",
             "sed --expr p -- {{tool.arguments.path}}",

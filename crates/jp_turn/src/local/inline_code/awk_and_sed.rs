@@ -112,8 +112,13 @@ pub(super) fn find_in_awk(words: &[String]) -> Option<&str> {
 
 /// Returns the first word of sed's that may be code and holds an argument of the model's.
 ///
-/// An argument is safe after `--`, unless it is the program, and anywhere after `--sandbox`.
+/// An argument is safe after `--`, unless it is the program, and anywhere if `--sandbox` is the first word.
 pub(super) fn find_in_sed(words: &[String]) -> Option<&str> {
+    // GNU sed runs nothing in its sandbox, but compiles `-e` at once, so the sandbox has to come
+    // first. Behind `-i`, BSD's sed takes it for a suffix.
+    if words.first().is_some_and(|word| word == "--sandbox") {
+        return None;
+    }
     let mut rest = words;
     let mut has_program = false;
     while let Some((word, after)) = rest.split_first() {
@@ -122,9 +127,6 @@ pub(super) fn find_in_sed(words: &[String]) -> Option<&str> {
             // follow.
             "--" if has_program => return None,
             "--" => return find_argument(&after[..after.len().min(1)]),
-            // GNU sed runs and writes nothing in its sandbox, but compiles `-e` at once: the
-            // sandbox has to come first.
-            "--sandbox" => return None,
             _ => {}
         }
         let (read, is_program) = match SED.read(rest) {
