@@ -105,9 +105,11 @@ fn server_field(key: &Key) -> Option<&str> {
 /// Returns a command line with the secrets in it hidden.
 fn line_without_secrets(line: &str) -> String {
     let shown = words_without_secrets(line.split(' ')).join(" ");
-    // A quoted word may hold spaces: where a secret in it ends is not known here.
+    // A quoted or escaped word may hold spaces: where a secret in it ends is not known here.
     match line.split_once(' ') {
-        Some((program, _)) if shown != line && line.contains(['\'', '"']) => format!("{program} {HIDDEN}"),
+        Some((program, _)) if shown != line && line.contains(['\'', '"', '\\']) => {
+            format!("{program} {HIDDEN}")
+        }
         _ => shown,
     }
 }
@@ -116,8 +118,9 @@ fn line_without_secrets(line: &str) -> String {
 fn words_without_secrets<'w>(words: impl Iterator<Item = &'w str>) -> Vec<String> {
     let mut previous = "";
     let shown = words.map(|word| {
-        let is_secret = announces_secret(previous) && !word.starts_with("--");
-        let shown = if is_secret && !word.is_empty() {
+        // An empty word needs no look at the one before it, which may be long.
+        let is_value = !word.is_empty() && !word.starts_with("--");
+        let shown = if is_value && announces_secret(previous) {
             HIDDEN.to_owned()
         } else {
             word_without_secrets(word, previous)
@@ -291,6 +294,8 @@ mod tests {
             ("curl --header='X-Api-Key: s' x", "curl …"),
             ("curl -d 'a=b&token=s' x", "curl …"),
             ("curl --user=me:s -u me:s -Ume:s", "curl --user=me:… -u me:… -Ume:…"),
+            ("npx remote --header Authorization:\\ Bearer\\ s", "npx …"),
+            ("notes --token a\\ s", "notes …"),
             ("curl -u  me:s --token  s", "curl -u  me:… --token  …"),
             ("notes -u https://h/x -url=https://h:80", "notes -u https://h/x -url=https://h:80"),
             ("npx https://h/mcp?a=s&key=s&t", "npx https://h/mcp?a=…&key=…"),
