@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn lock_of_a_process_that_is_there_is_given_up_soon() {
         assert!(is_alive(std::process::id()));
-        assert!(patience(true) <= Duration::from_millis(50));
+        assert_eq!(patience(true), Duration::from_millis(50));
     }
 
     #[test]
@@ -168,6 +168,6 @@ mod tests {
         let writer = File::open(&path).unwrap();
         writer.lock().unwrap();
         assert!(matches!(try_lock(&path).unwrap(), TryLock::Held(_)));
-        assert!(patience(false) <= Duration::from_millis(250));
+        assert_eq!(patience(false), Duration::from_millis(250));
     }
 }
