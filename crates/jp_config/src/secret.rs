@@ -106,7 +106,7 @@ fn server_field(key: &Key) -> Option<&str> {
 fn line_without_secrets(line: &str) -> String {
     let shown = words_without_secrets(line.split(' ')).join(" ");
     // A quoted or escaped word may hold spaces: where a secret in it ends is not known here.
-    match line.split_once(' ') {
+    match shown.split_once(' ') {
         Some((program, _)) if shown != line && line.contains(['\'', '"', '\\']) => {
             format!("{program} {HIDDEN}")
         }
@@ -296,6 +296,7 @@ mod tests {
             ("curl --user=me:s -u me:s -Ume:s", "curl --user=me:… -u me:… -Ume:…"),
             ("npx remote --header Authorization:\\ Bearer\\ s", "npx …"),
             ("notes --token a\\ s", "notes …"),
+            ("TOKEN=s notes C:\\x", "TOKEN=… …"),
             ("curl -u  me:s --token  s", "curl -u  me:… --token  …"),
             ("notes -u https://h/x -url=https://h:80", "notes -u https://h/x -url=https://h:80"),
             ("npx https://h/mcp?a=s&key=s&t", "npx https://h/mcp?a=…&key=…"),
