@@ -220,8 +220,12 @@ pub(super) fn find(words: &[String]) -> Option<&str> {
         None if SEARCHERS.contains(&name(program).as_str()) => None,
         // A program that isn't known may run what its words name: `docker exec web sh -c …`.
         None => {
-            let starts = (0..rest.len()).filter(|index| code_of(&rest[*index]).is_some());
-            return starts.into_iter().find_map(|index| find(&rest[index..]));
+            return (0..rest.len()).map(|index| &rest[index..]).find_map(|words| match &words[0] {
+                start if code_of(start).is_some() => find(words),
+                // An interpreter that env runs is a start of its own.
+                start if name(start) == "env" => find_in_env(words),
+                _ => None,
+            });
         }
     };
     code.filter(|code| holds_words_of_model(code))
@@ -232,11 +236,18 @@ const SEARCHERS: [&str; 6] = ["ack", "ag", "egrep", "fgrep", "grep", "rg"];
 
 /// Returns the words from the program on that wrappers run at last.
 fn program(words: &[String]) -> &[String] {
-    let Some((first, mut rest)) = words.split_first() else { return words };
+    let mut words = words;
+    while let Some(inner) = unwrap_program(words) {
+        words = inner;
+    }
+    words
+}
+
+/// Returns the words that a wrapper runs, if they begin with one.
+fn unwrap_program(words: &[String]) -> Option<&[String]> {
+    let (first, mut rest) = words.split_first()?;
     let name = name(first);
-    let Some((_, options, operands)) = WRAPPERS.iter().find(|(known, ..)| *known == name) else {
-        return words;
-    };
+    let (_, options, operands) = WRAPPERS.iter().find(|(known, ..)| *known == name)?;
     while let Some((word, after)) = rest.split_first() {
         rest = match options.read(word) {
             Part::BeforeValue => after.get(1..).unwrap_or_default(),
@@ -246,29 +257,49 @@ fn program(words: &[String]) -> &[String] {
             Part::Flag | Part::Code { .. } => after,
         };
     }
-    program(rest.get(*operands..).unwrap_or_default())
+    Some(rest.get(*operands..).unwrap_or_default())
 }
 
-/// Returns an argument of the model's that `env -S` splits into words, and so may make any command of.
+/// Returns an argument of the model's that `env -S` splits into words, and so may make any command of, also where
+/// another wrapper runs env.
 fn find_in_env(words: &[String]) -> Option<&str> {
     let (program, rest) = words.split_first()?;
-    let mut options = rest.iter().take_while(|word| word.starts_with('-') || word.contains('='));
-    let splits = |word: &String| {
-        word.starts_with("--s") || (word.starts_with('-') && !word.starts_with("--") && word.contains('S'))
-    };
-    if name(program) != "env" || !options.any(splits) {
-        return None;
+    if name(program) == "env" && splits_words(rest) {
+        return rest.iter().map(String::as_str).find(|word| holds_words_of_model(word));
     }
-    rest.iter().map(String::as_str).find(|word| holds_words_of_model(word))
+    find_in_env(unwrap_program(words)?)
+}
+
+/// Returns whether an option of env's is `-S` or `--split-string`.
+fn splits_words(words: &[String]) -> bool {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        if letters.starts_with("-s") {
+            return true;
+        }
+        // `u` and `C` have a value: the rest of the word, or the next word.
+        match letters.find(['S', 'u', 'C']).filter(|_| !letters.starts_with('-')) {
+            Some(index) if letters[index..].starts_with('S') => return true,
+            Some(index) if index + 1 == letters.len() => _ = words.next(),
+            Some(_) => {}
+            None if word == "--unset" || word == "--chdir" => _ = words.next(),
+            None if word.starts_with('-') || word.contains('=') => {}
+            None => return false,
+        }
+    }
+    false
 }
 
 /// Returns the code that `find` has an interpreter run.
 fn of_find(words: &[String]) -> Option<&str> {
     const RUNS: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
     let starts = (0..words.len()).filter(|index| RUNS.contains(&words[*index].as_str()));
-    // What stands behind the `;` is find's own; a find within it has a start of its own.
-    let is_end = |word: &String| word == ";" || RUNS.contains(&word.as_str());
-    let run = |index: usize| words[index + 1..].split(is_end).next();
+    // What stands behind the `;` is find's own.
+    let run = |index: usize| words[index + 1..].split(|word| word == ";").next();
+    // A find that it runs has starts of its own among these: to look into it again would take exponential time.
+    let is_find = |run: &&[String]| program(run).first().is_some_and(|program| name(program) == "find");
+    let run = |index: usize| run(index).filter(|run| !is_find(run));
     starts.into_iter().find_map(|index| find(run(index)?))
 }
 
@@ -380,6 +411,11 @@ mod tests {
             "gawk -i inplace '{ gsub(/{{tool.arguments.word}}/, \"\") } 1' notes",
             "env -S 'sh -c {{tool.arguments.word}}'",
             "env -i -S 'tool {{tool.arguments.word}}'",
+            "nice env -S 'sh -c {{tool.arguments.word}}'",
+            "env -u HOME -S 'sh -c {{tool.arguments.word}}'",
+            "env -C /tmp A=b -S 'sh -c {{tool.arguments.word}}'",
+            "docker exec web env -S 'sh -c {{tool.arguments.word}}'",
+            "find . -exec pwsh -exec bypass -c {{tool.arguments.word}} ';'",
             "env --split-string='tool {{tool.arguments.word}}'",
             "find . -exec find {} -exec sh -c {{tool.arguments.word}} ';' ';'",
             "gawk -l readdir '/{{tool.arguments.word}}/' notes",
@@ -458,6 +494,9 @@ mod tests {
             "sed -n 1p notes",
             "find . -exec sed -n 1p {} ; -name {{tool.arguments.name}}",
             "sed --sandbox -n '{{tool.arguments.line}}p' notes",
+            "env -uSSH_AUTH_SOCK tool {{tool.arguments.path}}",
+            "env -C /Srv -i tool -S {{tool.arguments.path}}",
+            "rg env -S {{tool.arguments.word}}",
             "rg -t ruby -e {{tool.arguments.pattern}}",
             "rg -t sh -c {{tool.arguments.pattern}}",
             "python3 -m notes -c {{tool.arguments.word}}",
