@@ -86,7 +86,7 @@ impl CommandWords<'_> {
 
     /// Returns whether an argument of `awk` or `sed` holds or names what these run: it follows an option, or is one.
     fn is_program_of_its_own(self, index: usize) -> bool {
-        const PROGRAMS: [&str; 6] = ["awk", "gawk", "gsed", "mawk", "nawk", "sed"];
+        const PROGRAMS: [&str; 7] = ["awk", "gawk", "gsed", "mawk", "nawk", "original-awk", "sed"];
         let is_option = |index: usize| {
             self.arguments.get(index).is_some_and(|argument| argument.starts_with('-') && argument != "--")
         };
@@ -194,7 +194,7 @@ const PRINTERS: [&str; 15] = [
 /// Returns whether an argument is an interpreter, a command line of one, or an option that names one. Its file may
 /// come before it: `find run -exec sh {} ;`, `rg x data --pre=sh`.
 fn starts_interpreter(argument: &str) -> bool {
-    if argument.starts_with('-') {
+    if argument.starts_with('-') || !argument.contains(char::is_whitespace) {
         return words(argument).iter().any(|word| runs_files(word));
     }
     let is_before_program = |word: &&str| *word == "exec" || word.contains('=');
@@ -685,6 +685,8 @@ mod tests {
             ("sort data --compress-program=sh", &["data"]),
             ("unknown data --exec='sh {}'", &["data"]),
             ("unknown data 'exec sh {}'", &["data"]),
+            ("unknown data shell=/bin/sh", &["data"]),
+            ("original-awk -f data a.txt", &["data"]),
             ("unknown data 'LANG=C sh {}'", &["data"]),
             ("curl -d @data x", &[]),
             ("lint a.py", &["a.py"]),
