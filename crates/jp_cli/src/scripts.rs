@@ -3,6 +3,8 @@
 //! Whoever wrote such a file decides what runs. So what a user approves of a command, be it a tool's, an MCP server's
 //! or an attachment's, is the command line with the checksum of each of these files.
 
+mod programs;
+
 use std::{
     collections::HashSet,
     env,
@@ -14,6 +16,8 @@ use std::{
 };
 
 use jp_resource::Checksum;
+
+use self::programs::{PRINTERS, base_name, runs_files};
 
 /// Larger files are read in pieces of this size.
 const PIECE_BYTES: u64 = 10_000_000;
@@ -169,28 +173,6 @@ pub(crate) fn names(scripts: &[Script]) -> String {
     scripts.iter().map(|script| script.word.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Programs that do nothing with files but to print of them, whatever their options and operands.
-///
-/// Not `file` (`-C` writes), `sort` (`-o` writes, `--compress-program` runs), `tree` (`-o`), `uniq` and `xxd` (the second
-/// operand is written to), `jq` (`-f` names a program).
-const PRINTERS: [&str; 15] = [
-    "cat",
-    "cmp",
-    "diff",
-    "egrep",
-    "fgrep",
-    "grep",
-    "head",
-    "ls",
-    "md5sum",
-    "nl",
-    "sha256sum",
-    "stat",
-    "tac",
-    "tail",
-    "wc",
-];
-
 /// Returns whether an argument is an interpreter, a command line of one, or an option that names one. Its file may
 /// come before it: `find run -exec sh {} ;`, `rg x data --pre=sh`.
 fn starts_interpreter(argument: &str) -> bool {
@@ -199,126 +181,6 @@ fn starts_interpreter(argument: &str) -> bool {
     }
     let is_before_program = |word: &&str| *word == "exec" || word.contains('=');
     argument.split_whitespace().find(|word| !is_before_program(word)).is_some_and(runs_files)
-}
-
-/// Returns whether a program runs files that its arguments name: an interpreter, or one that starts another program.
-fn runs_files(program: &str) -> bool {
-    const PROGRAMS: &[&str] = &[
-        "R",
-        "Rscript",
-        "ansible-playbook",
-        "ash",
-        "bash",
-        "bun",
-        "busybox",
-        "chroot",
-        "chrt",
-        "cmake",
-        "cmd",
-        "csh",
-        "dart",
-        "dash",
-        "deno",
-        "doas",
-        "docker",
-        "docker-compose",
-        "dotnet",
-        "dtach",
-        "elixir",
-        "elvish",
-        "emacs",
-        "entr",
-        "env",
-        "escript",
-        "ex",
-        "expect",
-        "fish",
-        "flock",
-        "gdb",
-        "gmake",
-        "gnuplot",
-        "go",
-        "groovy",
-        "guile",
-        "ionice",
-        "irb",
-        "java",
-        "jruby",
-        "julia",
-        "just",
-        "ksh",
-        "lldb",
-        "ltrace",
-        "lua",
-        "luajit",
-        "m4",
-        "make",
-        "mksh",
-        "mono",
-        "nice",
-        "ninja",
-        "node",
-        "nodejs",
-        "nohup",
-        "nu",
-        "nvim",
-        "ocaml",
-        "octave",
-        "osascript",
-        "parallel",
-        "perl",
-        "php",
-        "podman",
-        "powershell",
-        "psql",
-        "pwsh",
-        "pypy",
-        "python",
-        "racket",
-        "raku",
-        "ruby",
-        "runghc",
-        "runhaskell",
-        "runuser",
-        "sbcl",
-        "scala",
-        "script",
-        "setarch",
-        "setsid",
-        "sh",
-        "ssh",
-        "stdbuf",
-        "strace",
-        "su",
-        "sudo",
-        "swift",
-        "systemd-run",
-        "taskset",
-        "tclsh",
-        "tcsh",
-        "time",
-        "timeout",
-        "ts-node",
-        "tsx",
-        "unshare",
-        "uv",
-        "valgrind",
-        "vi",
-        "vim",
-        "watch",
-        "wish",
-        "xargs",
-        "yash",
-        "zsh",
-    ];
-    let is_version = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
-    let name = base_name(program);
-    let name = name.strip_suffix(".exe").unwrap_or(name);
-    PROGRAMS.contains(&name) || PROGRAMS.contains(&name.trim_end_matches(is_version))
-}
-
-fn base_name(program: &str) -> &str {
-    Path::new(program).file_name().and_then(OsStr::to_str).unwrap_or(program)
 }
 
 /// Returns an argument and its pieces, and those of the value of a short option.
